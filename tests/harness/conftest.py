@@ -1,0 +1,161 @@
+"""A results folder made by hand, and a real MLflow server."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+CASES = [f"case{number:02d}" for number in range(12)]
+START_LIMIT_S = 60.0
+
+
+def _outcomes(misled: set[str], wrong: set[str]) -> pd.DataFrame:
+    """Eight faulty and four healthy cases in twelve groups, all answered rightly but some."""
+    rows = []
+    for number, case in enumerate(CASES):
+        healthy = number >= 8
+        right = "quiet" if healthy else "found"
+        slip = "false_alarm" if healthy else "misattributed"
+        bucket = slip if case in misled else "missed" if case in wrong else right
+        benefit = (
+            (-1.0 if case in misled else float(bucket == "found"))
+            if not healthy
+            else (-1.0 if case in misled else 0.0)
+        )
+        rows.append(
+            {
+                "case_id": case,
+                "group": f"g{number:02d}",
+                "verdict": "healthy" if healthy else "faulty",
+                "outcome": "ok",
+                "bucket": bucket,
+                "misled": case in misled,
+                "net_benefit_w1": benefit,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def make_results(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a results folder and returns its path."""
+
+    def make(
+        diagnoser: str = "rules",
+        *,
+        out: str = "out",
+        misled: tuple[str, ...] = ("case00",),
+        wrong: tuple[str, ...] = (),
+        metrics: dict[str, dict[str, Any]] | None = None,
+        sealed: bool = True,
+        **changes: Any,
+    ) -> Path:
+        suite = "recorded_cpu"
+        folder = tmp_path / out / suite / diagnoser
+        folder.mkdir(parents=True)
+        isolation = {"level": "bwrap" if sealed else "process", "sealed": sealed}
+        share = len(misled) / 12
+        summary = {
+            "format": "evalharness.summary/1.0",
+            "suite": suite,
+            "suite_digest": "sha256:" + "5" * 64,
+            "scoring_version": "1.0",
+            "diagnoser": diagnoser,
+            "diagnoser_digest": "sha256:" + "d" * 64,
+            "isolation": isolation,
+            "labels": "public",
+            "ranked": True,
+            "composition": {"faulty": 8, "healthy": 4, "undecidable": 0},
+            "metrics": {
+                "misled_rate": {
+                    "value": share,
+                    "low": share / 2,
+                    "high": share + 0.1,
+                    "n": 12,
+                    "groups": 12,
+                    "note": "",
+                },
+                "net_benefit_w1_reference": {"value": 0.1, "low": 0.05, "high": 0.15},
+                "recall_cause": {"value": 0.875, "low": 0.5, "high": 0.97},
+                "top1": {"value": 0.8, "low": None, "high": None, "note": "fewer than 6 groups"},
+                **(metrics or {}),
+            },
+            "buckets": {"found": 7, "misattributed": len(misled), "quiet": 4},
+            "floors": {"silent": {"misled_rate": 0.0, "net_benefit_w1_reference": 0.0}},
+            "seconds_per_case": {"median": 0.1},
+        } | changes
+        run = {
+            "format": "evalharness.run/1.0",
+            "spec": diagnoser,
+            "digests": {"suite": summary["suite_digest"], "code": summary["diagnoser_digest"]},
+            "limits": {"time_s": 60, "memory_bytes": 2**31},
+            "isolation": {**isolation, "canary": {"label": "unreachable"}},
+            "seed": 0,
+            "versions": {"evalharness": "0.1.0", "python": "3.11"},
+        }
+        (folder / "run.json").write_text(json.dumps(run))
+        (folder / "summary.json").write_text(json.dumps(summary))
+        lines = [json.dumps({"case_id": case, "misled": case in misled}) for case in CASES]
+        (folder / "answers.jsonl").write_text("\n".join(lines) + "\n")
+        _outcomes(set(misled), set(wrong)).to_parquet(folder / "outcomes.parquet")
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Point the default store at an empty data folder; returns that folder."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data" / "evalharness"
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real MLflow server on a free loopback port; yields its address."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    store = ["--backend-store-uri", f"sqlite:///{folder / 'server.db'}"]
+    artifacts = ["--artifacts-destination", str(folder / "artifacts")]
+    place = ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "mlflow", "server", *store, *artifacts, *place],
+            env=os.environ | quiet,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _await(address, server, folder / "server.log")
+        yield address
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def _await(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{address}/health", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"the MLflow server did not start: {log.read_text()[-2000:]}")
