@@ -1,0 +1,37 @@
+"""A decode that costs more CPU than the loader's workers have."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import Field
+
+from injectors.faults.base import Fault, Run
+
+
+class DataloaderCpuBound(Fault):
+    """Make every sample's augmentation several times as costly.
+
+    Mechanism: more passes of the same decode code, so workers fall behind.
+    Source: DS-Analyzer (VLDB 2021), prep stalls; Microsoft study (ICSE 2024), preprocessing.
+    """
+
+    cause: ClassVar[str] = "dataloader_cpu_bound"
+    decode_passes: int = Field(ge=2)
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Raise the number of augmentation passes."""
+        return run.knobs.turned(decode_passes=float(self.decode_passes))
+
+    def witness(self) -> tuple[str, str]:
+        """Workers burn more CPU per batch than before, and the ranks wait for them."""
+        return (
+            """
+            SELECT (SELECT avg(cpu_ns) FROM loader)
+                   > 1.4 * (SELECT avg(cpu_ns) FROM reference.loader)
+               AND (SELECT avg(data_wait_ns) FROM steps)
+                   > (SELECT avg(data_wait_ns) + 0.03 * avg(duration_ns) FROM reference.steps)
+            """,
+            "loader workers use far more CPU per batch than in the reference, and ranks wait",
+        )

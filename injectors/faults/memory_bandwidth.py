@@ -1,0 +1,51 @@
+"""A neighbour that streams through memory."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from injectors.faults.base import Fault, Run
+
+
+class MemoryBandwidth(Fault):
+    """Let processes on other cores than the ranks' stream through arrays beyond the cache.
+
+    Mechanism: the ranks keep their cores but wait for memory; `duty` is the share of time
+    that the neighbours run.
+    Source: Bubble-Up (MICRO 2011), interference through shared memory.
+    """
+
+    cause: ClassVar[str] = "memory_bandwidth_contention"
+    processes: PositiveInt = 1
+    core: NonNegativeInt | None = None
+    duty: float = Field(default=1.0, gt=0, le=1)
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Let the neighbours stream."""
+        return run.competitors("memory", self.processes, 0, self.core, self.duty)
+
+    def witness(self) -> tuple[str, str]:
+        """The same step needs more CPU time although the ranks are not kept waiting."""
+        return (
+            """
+            WITH now AS (SELECT sum(cpu_ns) * 1.0 / (SELECT count(*) FROM steps
+                                WHERE start_ns < (SELECT max(time_ns) FROM processes)) AS cpu,
+                                sum(run_delay_ns) * 1.0 / sum(cpu_ns) AS waiting
+                         FROM processes WHERE role = 'rank'),
+                 then_ AS (SELECT sum(cpu_ns) * 1.0 / (SELECT count(*) FROM reference.steps
+                                WHERE start_ns < (SELECT max(time_ns) FROM reference.processes))
+                                  AS cpu,
+                                sum(run_delay_ns) * 1.0 / sum(cpu_ns) AS waiting
+                           FROM reference.processes WHERE role = 'rank')
+            SELECT (SELECT coalesce(sum(cpu_ns), 0) FROM processes
+                    WHERE role = 'other' AND name <> 'system')
+                   > 0.05 * (SELECT max(time_ns) - min(time_ns) FROM host)
+               AND (SELECT now.cpu > 1.04 * then_.cpu AND now.waiting < then_.waiting + 0.08
+                    FROM now, then_)
+            """,
+            "a process on another core is busy, and the same steps cost the ranks more CPU time"
+            " without any wait for a core",
+        )

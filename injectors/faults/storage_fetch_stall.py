@@ -1,0 +1,38 @@
+"""Slow storage under a data loader."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import PositiveFloat
+
+from injectors.faults.base import Fault, Run
+
+
+class StorageFetchStall(Fault):
+    """Limit the bandwidth of the storage that all loader workers share.
+
+    Mechanism: every read books the device for bytes / bandwidth seconds.
+    Source: CoorDL (VLDB 2021), fetch stalls; open_clip issues 899 and 703.
+    """
+
+    cause: ClassVar[str] = "storage_fetch_stall"
+    megabytes_per_s: PositiveFloat
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Turn the storage's bandwidth down."""
+        return run.knobs.turned(storage_bytes_per_s=self.megabytes_per_s * 1e6)
+
+    def witness(self) -> tuple[str, str]:
+        """Workers wait in reads, on little CPU, and the ranks wait for them."""
+        return (
+            """
+            SELECT (SELECT sum(read_ns) > 0.5 * sum(fetch_ns) FROM loader)
+               AND (SELECT avg(read_ns) FROM loader)
+                   > 2 * (SELECT avg(read_ns) FROM reference.loader)
+               AND (SELECT avg(data_wait_ns) FROM steps)
+                   > (SELECT avg(data_wait_ns) + 0.03 * avg(duration_ns) FROM reference.steps)
+            """,
+            "loader workers spend most of each batch reading, and ranks wait for batches",
+        )

@@ -1,0 +1,38 @@
+"""The same mathematics as many small kernels."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import PositiveInt
+
+from injectors.faults.base import Fault, Run
+
+
+class UnfusedKernels(Fault):
+    """Run the elementwise chains of some layers op by op instead of fused.
+
+    Mechanism: layer norm, GELU and softmax leave the compiled (CUDA: Triton) kernel for a
+    chain of small ones with equal results.
+    Source: operator fusion in PyTorch 2 (ASPLOS 2024).
+    """
+
+    cause: ClassVar[str] = "unfused_kernels"
+    needs: ClassVar[tuple[str, ...]] = ("compiler",)
+    layers: PositiveInt
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Take the first `layers` layers out of the fused path."""
+        return run.knobs.turned(eager_layers=float(self.layers))
+
+    def witness(self) -> tuple[str, str]:
+        """A step runs many more operators than in the reference."""
+        return (
+            """
+            SELECT (SELECT count(*) FROM trace_events WHERE category IN ('cpu_op', 'kernel'))
+                   > 1.15 * (SELECT count(*) FROM reference.trace_events
+                             WHERE category IN ('cpu_op', 'kernel'))
+            """,
+            "as many profiled steps run over 15 % more operators than in the reference",
+        )

@@ -1,0 +1,166 @@
+"""Samples the host, its processes and the ranks' networks while a window is recorded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from injectors.recorder import procfs
+
+INTERVAL_S = 0.2
+NOTABLE_SHARE = 0.02  # of one core: other processes that use less are left out
+KEPT_NAMES = frozenset({"python", "python3"})
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a process is to the job."""
+
+    role: str
+    rank: int | None = None
+    worker: int | None = None
+
+
+@dataclass
+class Sampler:
+    """A thread that reads counters at a fixed interval.
+
+    Args:
+        roles: The job's own processes by process id.
+        names: Names that other processes may keep; the rest are called `system`.
+        interface: Network interface of the ranks, None where ranks share the host's.
+    """
+
+    roles: Mapping[int, Role]
+    names: frozenset[str]
+    interface: str | None
+    start_ns: int
+    host: str = "host0"
+    _samples: list[dict[str, Any]] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Sampler:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._samples.append(self._sample())
+            if self._stop.wait(INTERVAL_S):
+                self._samples.append(self._sample())
+                return
+
+    def _sample(self) -> dict[str, Any]:
+        now = time.monotonic_ns() - self.start_ns
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        stats = {pid: stat for pid in pids if (stat := procfs.process_stat(pid)) is not None}
+        busy = {pid for pid, stat in stats.items() if self._is_busy(pid, stat)}
+        return {
+            "time_ns": now,
+            "host": procfs.host_counters(),
+            "levels": procfs.host_levels(),
+            "stats": stats,
+            "counters": {
+                pid: procfs.process_counters(pid) for pid in stats if pid in self.roles or pid in busy
+            },
+            "affinity": {pid: procfs.affinity(pid) for pid in stats if pid in self.roles or pid in busy},
+            "network": {
+                role.rank: procfs.network_counters(pid, self.interface)
+                for pid, role in self.roles.items()
+                if self.interface and role.role == "rank"
+            },
+        }
+
+    def _is_busy(self, pid: int, stat: procfs.ProcessStat) -> bool:
+        """Tell whether a process gained CPU time since the last sample (kernel threads apart)."""
+        if not self._samples or stat.rss_bytes == 0:
+            return stat.rss_bytes > 0 and stat.name in self.names
+        before = self._samples[-1]["stats"].get(pid)
+        return before is None or stat.cpu_ns > before.cpu_ns
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Return rows of `host`, `processes` and `network`, counters as growth per interval."""
+        pairs = list(zip(self._samples, self._samples[1:], strict=False))
+        notable = self._notable()
+        numbers = {pid: i for i, pid in enumerate(notable)}
+        tables: dict[str, list[dict[str, Any]]] = {"host": [], "processes": [], "network": []}
+        for before, after in pairs:
+            tables["host"].append(self._host_row(before, after))
+            for pid in notable:
+                if pid in before["counters"] and pid in after["counters"]:
+                    tables["processes"].append(self._process_row(numbers[pid], pid, before, after))
+            for rank, counters in after["network"].items():
+                tables["network"].append(_network_row(rank, counters, before, after))
+        return tables
+
+    def _notable(self) -> list[int]:
+        """The job's own processes, then others by process id, those below the share left out."""
+        first, last = self._samples[0], self._samples[-1]
+        elapsed = last["time_ns"] - first["time_ns"]
+        own = [pid for pid in self.roles if pid in last["stats"]]
+        others = []
+        for pid, stat in sorted(last["stats"].items()):
+            before = first["stats"].get(pid)
+            used = stat.cpu_ns - (before.cpu_ns if before else 0)
+            if pid not in self.roles and used > NOTABLE_SHARE * elapsed and stat.rss_bytes:
+                others.append(pid)
+        return own + others
+
+    def _host_row(self, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+        growth = {key: after["host"][key] - before["host"].get(key, 0) for key in after["host"]}
+        return {
+            "host": self.host,
+            "time_ns": after["time_ns"],
+            "cores": len(_cores()),
+            **growth,
+            **after["levels"],
+        }
+
+    def _process_row(
+        self, number: int, pid: int, before: dict[str, Any], after: dict[str, Any]
+    ) -> dict[str, Any]:
+        stat, role = after["stats"][pid], self.roles.get(pid, Role("other"))
+        counters, earlier = after["counters"][pid], before["counters"][pid]
+        known = pid in self.roles or stat.name in self.names | KEPT_NAMES
+        return {
+            "host": self.host,
+            "time_ns": after["time_ns"],
+            "process": number,
+            "role": role.role,
+            "rank": role.rank,
+            "worker": role.worker,
+            "name": stat.name if known else "system",
+            "nice": stat.nice,
+            "threads": stat.threads,
+            "affinity": after["affinity"][pid],
+            "rss_bytes": stat.rss_bytes,
+            **{key: counters[key] - earlier[key] for key in counters},
+        }
+
+
+def _network_row(
+    rank: int, counters: dict[str, int], before: dict[str, Any], after: dict[str, Any]
+) -> dict[str, Any]:
+    earlier = before["network"].get(rank, {})
+    growth = {
+        key: value if key == "send_queue_bytes" else value - earlier.get(key, 0)
+        for key, value in counters.items()
+    }
+    return {"rank": rank, "time_ns": after["time_ns"], **growth}
+
+
+def _cores() -> set[int]:
+    import os
+
+    return os.sched_getaffinity(0)
