@@ -1,0 +1,226 @@
+"""Bundles: writing cases so that they are whole or absent, and reading suites of them.
+
+<suite>/suite.json
+<suite>/<case_id>/...        see cases.layout
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import pandas as pd
+
+from cases.case import Case
+from cases.digest import case_digest, document_digest, suite_digest, table_digest
+from cases.documents import read_json, read_record, write_record
+from cases.errors import BundleError, InputError
+from cases.layout import CASE_FILE, REFERENCE, RunFiles, read_layout, trace_name
+from cases.schema import CaseInfo, SuiteInfo
+from cases.table_files import read_table, write_table
+from cases.tables import TABLES, to_arrow
+from cases.trace_files import trace_digest, write_trace
+
+SUITE_FILE = "suite.json"
+PACKAGED = Path(__file__).parent / "corpus"
+
+
+class Taxonomy(Protocol):
+    """What a suite's digest needs to know of the taxonomy."""
+
+    @property
+    def version(self) -> str:
+        """Version, as suite.json states it."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of the taxonomy's content."""
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What was recorded of one run: tables by name, gzip-compressed Kineto traces by rank."""
+
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    traces: Mapping[int, bytes] = field(default_factory=dict)
+
+
+def write_case(
+    folder: Path,
+    info: CaseInfo,
+    tables: Mapping[str, pd.DataFrame],
+    traces: Mapping[int, bytes],
+    reference: RunData | None,
+) -> str:
+    """Write one case and return its digest; a half-written folder never appears.
+
+    Args:
+        folder: The new folder, named as `info.id`.
+        info: The public description; `signals.present` must name what is given here.
+        tables: Signal tables by name.
+        traces: Gzip-compressed Kineto traces by rank.
+        reference: The reference run of a regression case, None for an audit case.
+    """
+    if folder.name != info.id:
+        raise BundleError("must be named as the case's id", where=folder, found=info.id)
+    if folder.exists():
+        raise BundleError("must not exist yet", where=folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        write_record(beside / CASE_FILE, info)
+        _write_run(beside, RunData(tables, traces))
+        _write_run(beside / REFERENCE, reference or RunData())
+        digest = read_case_digest(beside)
+        beside.chmod(0o755)
+        beside.rename(folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return digest
+
+
+def _write_run(folder: Path, run: RunData) -> None:
+    for name, frame in run.tables.items():
+        if name not in TABLES:
+            raise BundleError(f"must be among {list(TABLES)}", where=folder, found=name)
+        write_table(folder / "signals" / f"{name}.parquet", to_arrow(name, frame))
+    for rank, packed in run.traces.items():
+        write_trace(folder / "traces" / trace_name(rank), packed)
+
+
+def read_case_digest(folder: Path) -> str:
+    """Compute a case's digest, reading and checking all of its files."""
+    files = read_layout(folder)
+    info = read_json(folder / CASE_FILE)
+    reference = _run_digests(files.reference) if files.reference else None
+    return case_digest(info, _run_digests(files.run), reference)
+
+
+def _run_digests(run: RunFiles) -> dict[str, str]:
+    tables = {name: table_digest(name, read_table(path, name)) for name, path in run.tables.items()}
+    traces = {trace_name(rank): trace_digest(path) for rank, path in run.traces.items()}
+    return tables | traces
+
+
+class Suite:
+    """A folder of cases whose content digests suite.json states."""
+
+    def __init__(self, folder: Path, info: SuiteInfo) -> None:
+        self.folder, self.info = folder, info
+
+    @classmethod
+    def open(cls, folder: Path) -> Suite:
+        """Read suite.json; cases are read when they are asked for."""
+        return cls(folder, read_record(folder / SUITE_FILE, SuiteInfo))
+
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """Ids of all cases, sorted."""
+        return tuple(sorted(self.info.cases))
+
+    def case_folder(self, case_id: str) -> Path:
+        """Folder of one case; an unknown id is an error that lists those there are."""
+        if case_id not in self.info.cases:
+            known = ", ".join(self.case_ids)
+            raise InputError(f"must be a case of {self.info.name} ({known})", found=case_id)
+        return self.folder / case_id
+
+    def case(self, case_id: str) -> Case:
+        """Open one case; its tables and traces are read on first use."""
+        folder = self.case_folder(case_id)
+        case = Case.open(folder)
+        if case.info.id != case_id:
+            where = folder / CASE_FILE
+            raise BundleError(f"must be {case_id}", where=where, field="id", found=case.info.id)
+        return case
+
+    def verify_case(self, case_id: str) -> None:
+        """Raise BundleError unless one case's content is what suite.json says."""
+        stated, found = self.info.cases[case_id], read_case_digest(self.case_folder(case_id))
+        if found != stated:
+            raise BundleError(
+                f"must have the digest {stated}", where=self.folder / case_id, found=found
+            )
+
+    def verify(self) -> None:
+        """Raise BundleError unless the cases are exactly those of suite.json, unaltered."""
+        extra = sorted(set(_case_folders(self.folder)) - set(self.case_ids))
+        if extra:
+            raise BundleError("must list every case", where=self.folder / SUITE_FILE, found=extra)
+        for case_id in self.case_ids:
+            self.verify_case(case_id)
+
+
+def write_suite_info(
+    folder: Path,
+    name: str,
+    title: str,
+    labels_kind: Literal["public", "private_seed"],
+    taxonomy: Taxonomy,
+    labels_folder: Path,
+) -> SuiteInfo:
+    """Write suite.json from the cases, labels and taxonomy as they are now."""
+    cases = {case_id: read_case_digest(folder / case_id) for case_id in _case_folders(folder)}
+    if not cases:
+        raise BundleError("must hold at least one case", where=folder)
+    info = SuiteInfo(
+        name=name,
+        title=title,
+        taxonomy_version=taxonomy.version,
+        digest=suite_digest(cases, truth_digests(labels_folder, cases), taxonomy.digest),
+        cases=cases,
+        labels=labels_kind,
+    )
+    write_record(folder / SUITE_FILE, info)
+    return info
+
+
+def truth_digests(labels_folder: Path, case_ids: Iterable[str]) -> dict[str, str]:
+    """Digests of the label documents of the given cases."""
+    return {
+        case_id: document_digest(read_json(labels_folder / f"{case_id}.json"))
+        for case_id in sorted(case_ids)
+    }
+
+
+def find_suite(name_or_path: str | Path) -> Path:
+    """Return the folder of a suite given by path or by name.
+
+    Names are looked up among the packaged suites and in
+    `$XDG_CACHE_HOME/evalharness/suites`; an unknown one is an error that lists those there are.
+    """
+    path = Path(name_or_path)
+    if (path / SUITE_FILE).is_file():
+        return path.resolve()
+    known = {
+        folder.name: folder
+        for root in (_cached_suites(), PACKAGED)
+        if root.is_dir()
+        for folder in sorted(root.iterdir())
+        if (folder / SUITE_FILE).is_file()
+    }
+    if str(name_or_path) not in known:
+        names = ", ".join(sorted(known)) or "none are installed"
+        raise InputError(
+            f"must be the folder of a suite or one of its names ({names})",
+            where="suite",
+            found=str(name_or_path),
+        )
+    return known[str(name_or_path)]
+
+
+def _case_folders(folder: Path) -> list[str]:
+    return sorted(
+        path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
+
+
+def _cached_suites() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "evalharness" / "suites"
