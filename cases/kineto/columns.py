@@ -1,0 +1,99 @@
+"""Building the columns of `trace_events` from decoded events, each in one pass over memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cases.kineto.layout import NONE
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+STEP = re.compile(r"ProfilerStep#(\d+)")
+INT64 = range(-(2**63), 2**63)
+
+
+class Codes(dict[Any, int]):
+    """Numbers values in order of appearance: `codes[value]` is always there."""
+
+    def __missing__(self, value: Any) -> int:
+        code = self[value] = len(self)
+        return code
+
+
+def text_column(values: Iterable[Any], rename: Callable[[str], str] = str) -> pd.Categorical:
+    """A categorical of `values` as text, with sorted categories; None becomes null.
+
+    >>> list(text_column([7, "7", None, "a"]).codes)
+    [0, 0, -1, 1]
+    """
+    codes = Codes()
+    seen = np.fromiter(map(codes.__getitem__, values), np.int32)
+    texts = [None if value is None else rename(str(value)) for value in codes]
+    categories = sorted({text for text in texts if text is not None})
+    place = {text: i for i, text in enumerate(categories)}
+    final = np.array([-1 if text is None else place[text] for text in texts], np.int32)
+    taken = final[seen] if len(seen) else seen
+    return pd.Categorical.from_codes(taken, pd.Index(categories, dtype="str"), validate=False)
+
+
+def whole_numbers(rows: Sequence[Any], fields: Sequence[str]) -> Ints:
+    """The attributes `fields` of `rows` as a (rows, fields) matrix with NONE for no number."""
+    values = map(attrgetter(*fields), rows)
+    size = len(rows) * len(fields)
+    try:
+        matrix = np.fromiter(chain.from_iterable(values), np.int64, size)
+    except (TypeError, ValueError, OverflowError):  # null, a handle like "0x0", or too large
+        cells = chain.from_iterable(map(attrgetter(*fields), rows))
+        matrix = np.fromiter(map(whole_number, cells), np.int64, size)
+    return matrix.reshape(len(rows), len(fields))
+
+
+def whole_number(value: int | str | None) -> int:
+    """A whole number written as such or in decimal digits; NONE for anything else.
+
+    >>> whole_number("128"), whole_number("0x0") == NONE
+    (128, True)
+    """
+    if isinstance(value, str):
+        value = int(value) if re.fullmatch(r"-?\d{1,18}", value, re.ASCII) else None
+    return NONE if value is None or value not in INT64 else value
+
+
+def nullable(values: Ints) -> pd.arrays.IntegerArray:
+    """An Int64 column from numbers with NONE for null."""
+    return pd.arrays.IntegerArray(values, values == NONE)
+
+
+def nanoseconds(microseconds: Floats) -> Ints:
+    """Nearest ns of times in us; exact for 3 decimals below 2**43 us, whole us below 2**53.
+
+    >>> nanoseconds(np.array([5219573234634.123, -0.5])).tolist()
+    [5219573234634123, -500]
+    """
+    whole = np.floor(microseconds)
+    rest = np.rint((microseconds - whole) * 1000)
+    return whole.astype(np.int64) * 1000 + rest.astype(np.int64)
+
+
+def step_numbers(names: pd.Categorical) -> Ints:
+    """N for the rows named ProfilerStep#N, NONE for all others."""
+    matches = [STEP.fullmatch(str(name)) for name in names.categories]
+    steps = np.array([int(match[1]) if match else NONE for match in matches], np.int64)
+    return steps[names.codes] if len(names) else np.empty(0, np.int64)
+
+
+def sparse_text(rows: Sequence[int], values: Sequence[str | None], size: int) -> pd.Categorical:
+    """A categorical of `size` rows with `values` at `rows` and null elsewhere."""
+    found = text_column(values)
+    codes = np.full(size, -1, np.int32)
+    codes[list(rows)] = found.codes
+    return pd.Categorical.from_codes(codes, found.categories, validate=False)
