@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, overload
 import pandas as pd
 import pyarrow as pa
 
-from cases.errors import InputError
+from cases.errors import BundleError, InputError
 from cases.layout import RunFiles, read_layout
 from cases.schema import CaseInfo, Scalar
 from cases.table_files import read_table, to_frame
@@ -104,7 +104,11 @@ class Recording:
         from cases.kineto import read_trace
 
         if rank not in self._traces:
-            self._traces[rank] = read_trace(self.kineto_path(rank)).events
+            path = self.kineto_path(rank)
+            trace = read_trace(path)
+            if trace.rank not in (None, rank):
+                raise BundleError(f"must be the trace of rank {rank}", where=path, found=trace.rank)
+            self._traces[rank] = trace.events.assign(rank=rank)
         return self._traces[rank]
 
     @cached_property

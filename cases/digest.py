@@ -9,7 +9,6 @@ not a null. Digests read `sha256:<64 hex digits>`.
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,6 @@ import pyarrow.compute as pc
 from cases.documents import canonical_json
 from cases.tables import TYPES
 
-CHUNK_BYTES = 2**20
 KINDS = {str(arrow): kind for kind, arrow in TYPES.items()}
 
 
@@ -33,12 +31,9 @@ def document_digest(document: Any) -> str:
     return _named(hashlib.sha256(canonical_json(document)))
 
 
-def stream_digest(stream: io.BufferedIOBase) -> str:
-    """Digest of the (decompressed) bytes that `stream` gives."""
-    digest = hashlib.sha256()
-    while chunk := stream.read(CHUNK_BYTES):
-        digest.update(chunk)
-    return _named(digest)
+def bytes_digest(content: bytes) -> str:
+    """Digest of a trace's decompressed bytes."""
+    return _named(hashlib.sha256(content))
 
 
 def table_digest(name: str, table: pa.Table) -> str:

@@ -158,7 +158,9 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise InputError(f"must be readable ({error.strerror})", where=path) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"must be UTF-8 ({error.reason} at byte {error.start})", where=path) from None
+        raise InputError(
+            f"must be UTF-8 ({error.reason} at byte {error.start})", where=path
+        ) from None
 
 
 def canonical_json(data: Any) -> bytes:
@@ -174,7 +176,9 @@ def canonical_json(data: Any) -> bytes:
 
 def write_json(path: Path, data: Any) -> None:
     """Write an indented JSON document beside `path`, then rename it into place."""
-    write_bytes(path, (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    write_bytes(
+        path, (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    )
 
 
 def write_record(path: Path, record: BaseModel) -> None:

@@ -323,7 +323,8 @@ def ignored_keys(data: Any, model: type[Record] = Diagnosis) -> int:
         return 0
     known = model.model_fields
     return sum(
-        ignored_keys(value, ANSWER_PARTS[key]) if key in known and key in ANSWER_PARTS
+        ignored_keys(value, ANSWER_PARTS[key])
+        if key in known and key in ANSWER_PARTS
         else key not in known
         for key, value in data.items()
     )

@@ -45,7 +45,9 @@ class Validation(Record):
     over its reference run).
     """
 
-    rule: Literal["faulty: one-sided 99% low > threshold", "healthy: one-sided 95% high < threshold"]
+    rule: Literal[
+        "faulty: one-sided 99% low > threshold", "healthy: one-sided 95% high < threshold"
+    ]
     threshold: float
     acceptance: PairedTrials
     fresh: PairedTrials | None = None
@@ -90,7 +92,9 @@ class Truth(Record):
         if self.verdict == "healthy" and self.faults:
             raise ValueError("a healthy case must have no fault")
         if (self.verdict == "undecidable") != bool(self.candidates and self.missing_signals):
-            raise ValueError("an undecidable case, and no other, has candidates and missing_signals")
+            raise ValueError(
+                "an undecidable case, and no other, has candidates and missing_signals"
+            )
         return self
 
 
