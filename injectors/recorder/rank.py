@@ -74,6 +74,7 @@ class Rank:
         self._program: Program = plan.workload.build(context)
         self._collectives = CollectiveLog(context.rank)
         self._runtime = RuntimeLog(context.rank)
+        self._losses: list[float] = []
         model = self._program.model
         if self._distributed:
             model = torch.nn.parallel.DistributedDataParallel(
@@ -141,6 +142,7 @@ class Rank:
         if self._context.knobs["cold_start"]:
             self._program.cold_start()
         self._wait_for_all()
+        self._losses.clear()
         self._collectives.start(start_ns)
         self._runtime.start(start_ns)
         trace = self._context.folder / f"trace-{self._context.rank}.json"
@@ -170,7 +172,7 @@ class Rank:
         end = time.monotonic_ns()
         self._runtime.check_recompilation()
         if step % LOG_EVERY == LOG_EVERY - 1:
-            self._last_loss = float(loss)
+            self._losses.append(float(loss.detach()))
         waits = [later - earlier for earlier, later in zip(marks, marks[1:], strict=False)]
         return {
             "rank": self._context.rank,
@@ -191,7 +193,7 @@ class Rank:
         if self._context.rank:
             return []
         lines = []
-        for end in range(LOG_EVERY, len(rows) + 1, LOG_EVERY):
+        for loss, end in zip(self._losses, range(LOG_EVERY, len(rows) + 1, LOG_EVERY), strict=True):
             part = rows[end - LOG_EVERY : end]
             mean_ms = sum(row["duration_ns"] for row in part) / len(part) / 1e6
             last = part[-1]
@@ -200,7 +202,7 @@ class Rank:
                     "rank": 0,
                     "time_ns": last["start_ns"] + last["duration_ns"],
                     "level": "INFO",
-                    "message": f"step {end}: {mean_ms:.1f} ms/step",
+                    "message": f"step {end}: loss {loss:.3f}, {mean_ms:.1f} ms/step",
                 }
             )
         return lines

@@ -1,0 +1,215 @@
+"""One recording session: the process that owns a job, breaks it, times it and records it.
+
+Run as `python -m injectors.recorder.session SCENARIO.json FOLDER` in a network namespace of
+its own where ranks are joined by shaped links. It writes `result.json` and one folder a
+recorded window; progress goes to standard output, one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from cases.documents import read_record, write_json
+from cases.errors import ScenarioError
+from injectors import hogs
+from injectors.faults import Injection
+from injectors.recorder.job import Job
+from injectors.recorder.knobs import Knobs
+from injectors.recorder.network import INTERFACE, Network
+from injectors.recorder.rank import RankPlan, die_with_parent
+from injectors.recorder.sampler import Role, Sampler
+from injectors.recorder.windows import write_window
+from injectors.scenario import HEALTHY, CasePlan, Scenario
+
+BASELINE, NULL = "baseline", "null"
+DUTY_PERIOD_S = 0.06
+NAMES = ("indexer", "backup-agent", "log-shipper", "updater")
+WINDOW_TRIES = 3
+
+
+class Session:
+    """The job that runs on, with everything that faults may reach for (see faults.Run)."""
+
+    def __init__(self, scenario: Scenario, folder: Path, networked: bool) -> None:
+        self.scenario, self.folder = scenario, folder
+        self.knobs = Knobs()
+        self._network = Network() if networked else None
+        self.random = random.Random(f"{scenario.digest}")
+        self.cores = sorted(os.sched_getaffinity(0))[: scenario.cores]
+        os.sched_setaffinity(0, self.cores)
+        self._hogs: dict[tuple[Any, ...], hogs.Hog] = {}
+        self._resources = ExitStack()
+        self.job: Job | None = None
+
+    @property
+    def network(self) -> Network:
+        """The ranks' network."""
+        if self._network is None:
+            raise ScenarioError("ranks must be joined by a network of their own to shape it")
+        return self._network
+
+    @contextmanager
+    def competitors(
+        self, kind: str, count: int, nice: int, core: int | None, duty: float
+    ) -> Iterator[None]:
+        """Let competing processes run; they are started once and sleep between blocks."""
+        key = (kind, count, nice, core)
+        if key not in self._hogs:
+            cores = set(self.cores) if core is None else {self.cores[core % len(self.cores)]}
+            name = NAMES[self.random.randrange(len(NAMES))]
+            hog = hogs.start(kind, count, nice=nice, cores=cores, names=[name])
+            self._resources.callback(hog.stop)
+            hog.pause()
+            self._hogs[key] = hog
+        hog = self._hogs[key]
+        hog.resume()
+        stop = threading.Event()
+        cycle = threading.Thread(target=_cycle, args=(hog, duty, stop), daemon=True)
+        if duty < 1:
+            cycle.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            if duty < 1:
+                cycle.join()
+            hog.pause()
+
+    def start_job(self, seed: int, number: int) -> Job:
+        """Fork the ranks of a job."""
+        import torch
+
+        backend = "nccl" if torch.cuda.is_available() else "gloo"
+        plan = RankPlan(
+            workload=self.scenario.build_workload(),
+            backend=backend,
+            store=self.folder / f"rendezvous-{number}",
+            core=None,
+            bucket_mb=self.scenario.bucket_mb,
+        )
+        gc.collect()
+        return Job(
+            plan, self.scenario.ranks, seed, self.knobs, self.folder, self.cores,
+            self.scenario.pinned, self._network,
+        )
+
+    def arm(self, name: str) -> AbstractContextManager[None]:
+        """Return what makes an arm's condition hold for the length of a block."""
+        if name in (BASELINE, NULL, HEALTHY):
+            return nullcontext()
+        injection: Injection = self.scenario.arms[name].injection()
+        return injection.inject(self)
+
+    def settle(self) -> int:
+        """Return how many steps pass before a change of condition is fully felt."""
+        return self.scenario.build_workload().settle_steps
+
+    def measure(self, job: Job) -> list[dict[str, Any]]:
+        """Run the blocks of trials: every arm once a block, in random order."""
+        plan = self.scenario.trials
+        blocks = []
+        for number in range(plan.blocks + plan.fresh):
+            order = [BASELINE, NULL, *self.scenario.arms]
+            self.random.shuffle(order)
+            block: dict[str, Any] = {"order": order, "seconds": {}}
+            for name in order:
+                with self.arm(name):
+                    values = job.order("trial", settle=self.settle(), steps=plan.steps)
+                block["seconds"][name] = max(values.values())
+            blocks.append(block)
+            report("trials", number + 1, plan.blocks + plan.fresh)
+        return blocks
+
+    def record(self, job: Job, name: str, arm: str) -> float:
+        """Record one window under an arm's condition; returns its mean step seconds."""
+        scenario = self.scenario
+        with self.arm(arm):
+            roles = self._roles(job)
+            time.sleep(0.05)
+            start_ns = time.monotonic_ns()
+            sampler = Sampler(
+                roles, frozenset(NAMES), INTERFACE if self._network else None, start_ns
+            )
+            orders = {
+                "settle": self.settle(),
+                "steps": scenario.steps,
+                "profiled": scenario.profiled_steps,
+                "start_ns": start_ns,
+            }
+            answers = job.window(orders, lambda: sampler)
+        return write_window(self.folder / name, answers, sampler.tables())
+
+    def _roles(self, job: Job) -> dict[int, Role]:
+        roles = {pid: Role("rank", rank) for rank, pid in job.pids.items()}
+        for rank, children in job.order("children").items():
+            for worker, pid in enumerate(children):
+                roles[pid] = Role("loader_worker", rank, worker)
+        return roles
+
+    def close(self) -> None:
+        """End the competitors."""
+        self._resources.close()
+
+
+def _cycle(hog: hogs.Hog, duty: float, stop: threading.Event) -> None:
+    while not stop.wait(DUTY_PERIOD_S * duty):
+        hog.pause()
+        if stop.wait(DUTY_PERIOD_S * (1 - duty)):
+            break
+        hog.resume()
+
+
+def report(phase: str, done: int, total: int) -> None:
+    """Tell the recorder how far the session is."""
+    print(json.dumps({"phase": phase, "done": done, "of": total}), flush=True)
+
+
+def windows(scenario: Scenario) -> list[tuple[str, CasePlan]]:
+    """Name the windows to record: each case its own, and a twin where no case is healthy."""
+    named = [(f"case-{number}", plan) for number, plan in enumerate(scenario.cases)]
+    if not any(plan == CasePlan(arm=HEALTHY) for plan in scenario.cases):
+        named.append(("twin", CasePlan(arm=HEALTHY)))
+    return named
+
+
+def main(scenario_path: str, folder: str, networked: str) -> None:
+    """Run the session of a scenario."""
+    die_with_parent()
+    import torch
+
+    torch.set_num_threads(1)
+    scenario = read_record(Path(scenario_path), Scenario)
+    target = Path(folder)
+    session = Session(scenario, target, networked == "network")
+    scenario.build_workload().prepare(target, scenario.seed)
+    result: dict[str, Any] = {"windows": {}}
+    try:
+        report("reference", 0, 1)
+        with session.start_job(scenario.seed + 1_000_003, 0) as job:
+            job.order("trial", settle=session.settle(), steps=scenario.trials.steps)
+            result["windows"]["reference"] = session.record(job, "reference", HEALTHY)
+        with session.start_job(scenario.seed, 1) as job:
+            job.order("trial", settle=session.settle(), steps=scenario.trials.steps)
+            result["blocks"] = session.measure(job)
+            named = windows(scenario)
+            session.random.shuffle(named)
+            for number, (name, plan) in enumerate(named):
+                result["windows"][name] = session.record(job, name, plan.arm)
+                report("windows", number + 1, len(named))
+    finally:
+        session.close()
+    write_json(target / "result.json", result)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
