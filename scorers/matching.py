@@ -1,0 +1,150 @@
+"""Which finding answers which fault: causes compared, places judged, one best assignment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cases.schema import Fault, Finding, Topology
+from scorers.inputs import Tree
+from scorers.locus import Kind, Names, covers_half, is_right, kind_of, named
+
+Relation = Literal["cause", "ancestor"]
+Placing = Literal["right", "none", "wrong"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """How one root finding relates to one fault whose cause it names."""
+
+    relation: Relation
+    placing: Placing
+
+    @property
+    def located(self) -> bool:
+        """Whether the place is right."""
+        return self.placing == "right"
+
+
+# (index of the finding, index of the fault) -> how they relate
+Pairs = dict[tuple[int, int], Pair]
+
+
+def relation(node: str, fault: Fault, taxonomy: Tree) -> Relation | None:
+    """Say whether `node` is a right cause of `fault`, stands above one, or neither."""
+    right = (fault.cause, *fault.acceptable)
+    if node in right:
+        return "cause"
+    return "ancestor" if any(taxonomy.covers(node, cause) for cause in right) else None
+
+
+def pair_up(
+    findings: Sequence[Finding], faults: Sequence[Fault], topology: Topology, taxonomy: Tree
+) -> Pairs:
+    """Relate every root finding to every fault whose cause, or an ancestor of it, it names."""
+    pairs: Pairs = {}
+    for i, finding in enumerate(findings):
+        for j, fault in enumerate(faults):
+            how = relation(finding.cause, fault, taxonomy) if finding.role == "root" else None
+            if how:
+                place = _placing(finding, fault, findings, faults, topology)
+                pairs[i, j] = Pair(how, place)
+    return pairs
+
+
+def _placing(
+    finding: Finding,
+    fault: Fault,
+    findings: Sequence[Finding],
+    faults: Sequence[Fault],
+    topology: Topology,
+) -> Placing:
+    """Judge a finding's place by itself, then united with the others of its cause."""
+    if finding.locus is None:
+        return "none"
+    kind = kind_of(fault.locus)
+    own, true = named(finding.locus, kind, topology), named(fault.locus, kind, topology)
+    if is_right(own, true, kind, topology):
+        return "right"
+    named_all = _united_findings(finding.cause, findings, kind, topology)
+    true_all = _united_faults(fault, faults, kind, topology)
+    united = is_right(named_all, true_all, kind, topology)
+    return "right" if united and own & true and covers_half(named_all, true) else "wrong"
+
+
+def _united_findings(
+    cause: str, findings: Sequence[Finding], kind: Kind, topology: Topology
+) -> Names:
+    same = (f.locus for f in findings if f.cause == cause and f.role == "root" and f.locus)
+    return frozenset().union(*(named(locus, kind, topology) for locus in same))
+
+
+def _united_faults(
+    fault: Fault, faults: Sequence[Fault], kind: Kind, topology: Topology
+) -> Names:
+    same = (f.locus for f in faults if f.cause == fault.cause and kind_of(f.locus) == kind)
+    return frozenset().union(*(named(locus, kind, topology) for locus in same))
+
+
+@dataclass(frozen=True, order=True)
+class Worth:
+    """What an assignment is judged by, in this order."""
+
+    located: int = 0
+    causes: int = 0
+    confidence: float = 0.0
+    matches: int = 0
+
+
+def assign(
+    findings: Sequence[Finding], faults: Sequence[Fault], pairs: Pairs
+) -> dict[str, str]:
+    """Match blamed causes one to one with true causes; returns blamed -> true.
+
+    Findings of one cause are one claim, faults of one cause one target. The result maximises
+    located faults, then faults whose cause is named, then summed confidence; among equals the
+    first in alphabetical order wins, so the order of findings never matters. Exact search: an
+    answer has at most five roots.
+    """
+    options: dict[str, list[str]] = {}
+    for i, j in pairs:
+        options.setdefault(findings[i].cause, []).append(faults[j].cause)
+    claims = [(blamed, sorted(set(true))) for blamed, true in sorted(options.items())]
+    best: tuple[Worth, dict[str, str]] = (Worth(), {})
+    for chosen in _assignments(claims):
+        worth = _worth(chosen, findings, faults, pairs)
+        if worth > best[0]:
+            best = worth, chosen
+    return best[1]
+
+
+def _assignments(claims: list[tuple[str, list[str]]]) -> list[dict[str, str]]:
+    """List every one-to-one choice, those that assign the first claims first."""
+    if not claims:
+        return [{}]
+    (blamed, options), rest = claims[0], _assignments(claims[1:])
+    taken = [
+        {blamed: true, **other}
+        for true in options
+        for other in rest
+        if true not in other.values()
+    ]
+    return taken + rest
+
+
+def _worth(
+    chosen: dict[str, str], findings: Sequence[Finding], faults: Sequence[Fault], pairs: Pairs
+) -> Worth:
+    """Count each fault once, by the best of the findings that are assigned to its cause."""
+    used = {
+        (i, j): pair
+        for (i, j), pair in pairs.items()
+        if chosen.get(findings[i].cause) == faults[j].cause
+    }
+    located = {j for (_, j), pair in used.items() if pair.located}
+    causes = {j for (_, j), pair in used.items() if pair.relation == "cause"}
+    # fsum is exact, so the order of the findings cannot decide a tie.
+    confidence = math.fsum(findings[i].confidence for i in {i for i, _ in used})
+    return Worth(len(located), len(causes), confidence, len(chosen))
