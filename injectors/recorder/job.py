@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from injectors.recorder.network import Network, enter_own_namespace
 from injectors.recorder.rank import RankPlan, run_forked
 from injectors.workloads.base import Context
 
-PATIENCE_S = 300.0
+PATIENCE_S = 120.0
+STOP_PATIENCE_S = 5.0
 
 
 @dataclass
@@ -84,17 +85,21 @@ class Job:
             connection.send(order)
 
     def answers(self) -> dict[int, Any]:
-        """Wait for one answer of every rank; a rank that died is an error."""
-        return {rank: self._answer(rank) for rank in self._orders}
-
-    def _answer(self, rank: int) -> Any:
-        connection = self._orders[rank]
-        try:
-            if connection.poll(PATIENCE_S):
-                return connection.recv()
-        except (EOFError, ConnectionResetError):
-            raise HarnessError(f"rank {rank} of the recorded job died") from None
-        raise HarnessError(f"rank {rank} of the recorded job was silent for {PATIENCE_S:g} s")
+        """Wait for one answer of every rank; a rank that dies meanwhile is an error at once."""
+        waiting = {connection: rank for rank, connection in self._orders.items()}
+        answers: dict[int, Any] = {}
+        while waiting:
+            ready = wait(list(waiting), timeout=PATIENCE_S)
+            if not ready:
+                silent = sorted(waiting.values())
+                raise HarnessError(f"ranks {silent} of the job were silent for {PATIENCE_S:g} s")
+            for connection in ready:
+                rank = waiting.pop(connection)  # type: ignore[call-overload]
+                try:
+                    answers[rank] = connection.recv()  # type: ignore[union-attr]
+                except (EOFError, ConnectionResetError):
+                    raise HarnessError(f"rank {rank} of the recorded job died") from None
+        return dict(sorted(answers.items()))
 
     def order(self, do: str, **arguments: Any) -> dict[int, Any]:
         """Let every rank do something and return what each answered."""
@@ -120,7 +125,7 @@ class Job:
         """Wait for a rank to end; one that doesn't within seconds is killed."""
         connection = self._orders[rank]
         try:
-            while connection.poll(10.0):
+            while connection.poll(STOP_PATIENCE_S):
                 connection.recv()
             os.kill(pid, 9)
         except (EOFError, ConnectionResetError, ProcessLookupError):

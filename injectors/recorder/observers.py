@@ -1,15 +1,13 @@
 """What a rank notes about itself while a window is recorded."""
 
-from __future__ import annotations
-
+# DDP reads the hook's annotations at run time, so they must be no strings here.
 import gc
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import torch
-    from torch.distributed import GradBucket
+import torch
+from torch.distributed import GradBucket
 
 
 class CollectiveLog:
@@ -38,8 +36,6 @@ class CollectiveLog:
         self, state: object, bucket: GradBucket
     ) -> torch.futures.Future[torch.Tensor]:
         """Average one gradient bucket over all ranks."""
-        import torch
-
         tensor = bucket.buffer().div_(torch.distributed.get_world_size())
         row = self._begin(tensor)
         future = torch.distributed.all_reduce(tensor, async_op=True).get_future()

@@ -34,7 +34,23 @@ from injectors.scenario import HEALTHY, CasePlan, Scenario
 BASELINE, NULL = "baseline", "null"
 DUTY_PERIOD_S = 0.06
 NAMES = ("indexer", "backup-agent", "log-shipper", "updater")
-WINDOW_TRIES = 3
+# Spinning threads would disturb every measurement on shared cores; compile in one process.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
+    "MKL_NUM_THREADS": "1",
+    "KINETO_LOG_LEVEL": "5",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+}
+# Collectives must cross the interfaces that can be shaped.
+NETWORK_ENVIRONMENT = {
+    "GLOO_SOCKET_IFNAME": INTERFACE,
+    "NCCL_SOCKET_IFNAME": INTERFACE,
+    "NCCL_IB_DISABLE": "1",
+    "NCCL_P2P_DISABLE": "1",
+    "NCCL_SHM_DISABLE": "1",
+}
 
 
 class Session:
@@ -185,6 +201,9 @@ def windows(scenario: Scenario) -> list[tuple[str, CasePlan]]:
 def main(scenario_path: str, folder: str, networked: str) -> None:
     """Run the session of a scenario."""
     die_with_parent()
+    os.environ.update(ENVIRONMENT)
+    if networked == "network":
+        os.environ.update(NETWORK_ENVIRONMENT)
     import torch
 
     torch.set_num_threads(1)
