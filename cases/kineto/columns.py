@@ -1,11 +1,9 @@
-"""Building the columns of `trace_events` from decoded events, each in one pass over memory."""
+"""Building single columns of `trace_events` from lists of values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +14,7 @@ from cases.kineto.layout import NONE
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 STEP = re.compile(r"ProfilerStep#(\d+)")
 INT64 = range(-(2**63), 2**63)
@@ -29,15 +28,15 @@ class Codes(dict[Any, int]):
         return code
 
 
-def text_column(values: Iterable[Any], rename: Callable[[str], str] = str) -> pd.Categorical:
-    """A categorical of `values` as text, with sorted categories; None becomes null.
+def text_column(values: Sequence[Any], rename: Mapping[str, str] | None = None) -> pd.Categorical:
+    """A categorical of `values` as (renamed) text, with sorted categories; None becomes null.
 
     >>> list(text_column([7, "7", None, "a"]).codes)
     [0, 0, -1, 1]
     """
-    codes = Codes()
-    seen = np.fromiter(map(codes.__getitem__, values), np.int32)
-    texts = [None if value is None else rename(str(value)) for value in codes]
+    codes, names = Codes(), rename or {}
+    seen = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
+    texts = [None if value is None else names.get(str(value), str(value)) for value in codes]
     categories = sorted({text for text in texts if text is not None})
     place = {text: i for i, text in enumerate(categories)}
     final = np.array([-1 if text is None else place[text] for text in texts], np.int32)
@@ -45,16 +44,16 @@ def text_column(values: Iterable[Any], rename: Callable[[str], str] = str) -> pd
     return pd.Categorical.from_codes(taken, pd.Index(categories, dtype="str"), validate=False)
 
 
-def whole_numbers(rows: Sequence[Any], fields: Sequence[str]) -> Ints:
-    """The attributes `fields` of `rows` as a (rows, fields) matrix with NONE for no number."""
-    values = map(attrgetter(*fields), rows)
-    size = len(rows) * len(fields)
+def whole_numbers(values: list[int | str | None]) -> Ints:
+    """One column of numbers, with NONE for what is no whole number.
+
+    >>> whole_numbers([7, "128", None, NONE]).tolist() == [7, 128, NONE, NONE]
+    True
+    """
     try:
-        matrix = np.fromiter(chain.from_iterable(values), np.int64, size)
+        return np.array(values, np.int64)
     except (TypeError, ValueError, OverflowError):  # null, a handle like "0x0", or too large
-        cells = chain.from_iterable(map(attrgetter(*fields), rows))
-        matrix = np.fromiter(map(whole_number, cells), np.int64, size)
-    return matrix.reshape(len(rows), len(fields))
+        return np.array([whole_number(value) for value in values], np.int64)
 
 
 def whole_number(value: int | str | None) -> int:

@@ -15,7 +15,7 @@ try:
     from isal import isal_zlib
 
     INFLATE: Any = isal_zlib.decompressobj
-    INFLATE_ERRORS: tuple[type[Exception], ...] = (isal_zlib.error, zlib.error)
+    INFLATE_ERRORS: Any = (isal_zlib.error, zlib.error)
 except ImportError:  # no wheel for this processor: the standard library reads the same bytes
     INFLATE, INFLATE_ERRORS = zlib.decompressobj, (zlib.error,)
 

@@ -63,8 +63,9 @@ def decode(raw: bytes, where: str | Path, drops: Drops) -> tuple[Header, list[Ev
         return _decode_apart(raw, where, drops)
     except (msgspec.DecodeError, RecursionError) as error:
         raise not_json(error, raw, where) from None
-    for index in [i for i, event in enumerate(events) if event is None]:
-        drops.add(NULL_EVENT, f"event {index}")
+    if type(None) in set(map(type, events)):
+        for index in [i for i, event in enumerate(events) if event is None]:
+            drops.add(NULL_EVENT, f"event {index}")
     return header, events
 
 

@@ -12,7 +12,7 @@ TRACE_EVENTS = Table(
         "name": ("text", "operator, kernel, runtime call or range"),
         "category": (
             "text",
-            "Kineto's category in today's spelling; null where the event has none",
+            "Kineto's category in today's spelling; null where there is none",
         ),
         "start_ns": ("int", "start, relative to the trace's base time"),
         "duration_ns": ("int", "length; 0 for instant events"),

@@ -1,7 +1,8 @@
 """What a trace's JSON holds, as msgspec structs: one per phase of event.
 
 Flow and metadata events, a third of a trace, have structs without fields, so that they cost
-neither strings nor numbers. Fields that are not listed are skipped unread.
+neither strings nor numbers. Fields that are not listed are skipped unread. Fields stand in
+the order in which Kineto writes them, because msgspec looks for the next one first.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Number: TypeAlias = int | str | None
 class Args(msgspec.Struct, gc=False, frozen=True):
     """Arguments of a complete event that become columns."""
 
+    external_id: Number = msgspec.field(name="External id", default=NONE)
     device: Number = NONE
     stream: Number = NONE
     correlation: Number = NONE
-    external_id: Number = msgspec.field(name="External id", default=NONE)
     external_id_2021: Number = msgspec.field(name="external id", default=NONE)
     bytes: Number = NONE
     sequence_number: Number = msgspec.field(name="Sequence number", default=NONE)
@@ -43,15 +44,15 @@ class InstantArgs(msgspec.Struct, gc=False, frozen=True):
 NO_ARGS, NO_INSTANT_ARGS = Args(), InstantArgs()
 
 
-class Complete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
+class Complete(msgspec.Struct, gc=False, kw_only=True, tag_field="ph", tag="X"):
     """A range. Times in microseconds."""
 
-    name: str
-    ts: float
-    dur: float
     cat: str | None = None
+    name: str
     pid: int | str = ""
     tid: int | str = ""
+    ts: float
+    dur: float
     args: Args | None = NO_ARGS
 
 

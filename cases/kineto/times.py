@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from cases.kineto.columns import Floats
-
-Flags = npt.NDArray[np.bool_]
+from cases.kineto.columns import Flags, Floats
 
 NEGATIVE = "negative duration"
 UNCOUNTABLE = "time beyond 2**53 us"
