@@ -25,6 +25,7 @@ BOOTSTRAP_GROUPS = 30
 RESAMPLES = 2000
 MIN_ICC = 0.3
 MIN_FINITE = 0.9
+NO_ERROR = 1e-9  # a standard error below this is rounding: the groups are all alike
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def statistic_bounds(
     value = float(statistic(sums.sum(axis=0)))
     error = float(standard_error(sums.sum(axis=0), np.cov(sums.T, ddof=1), len(sums), statistic))
     tail = (1 - level) / 2
-    if informing >= BOOTSTRAP_GROUPS and error > 0:
+    if informing >= BOOTSTRAP_GROUPS and error > NO_ERROR:
         ratios = _studentised(sums, statistic, value, seed)
         if len(ratios) >= MIN_FINITE * RESAMPLES:
             upper, lower = np.quantile(ratios, [1 - tail, tail])
@@ -161,7 +162,7 @@ def _studentised(sums: Array, statistic: Statistic, value: float, seed: int) -> 
     covariance = (covariance - mean[:, :, None] * mean[:, None, :]) * count / (count - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = standard_error(totals, covariance, count, statistic)
-        ratios = (statistic(totals) - value) / errors
+        ratios = (statistic(totals) - value) / np.where(errors > NO_ERROR, errors, np.nan)
     finite: Array = ratios[np.isfinite(ratios)]
     return finite
 

@@ -116,17 +116,16 @@ def _bucket(
     own: dict[int, Pair], statuses: Sequence[Status], findings: Sequence[Finding]
 ) -> tuple[str, int | None]:
     """Return a fault's bucket and the finding that decides it, the most confident if several."""
-    tests = {
-        "found": lambda i, pair: pair.relation == "cause" and pair.located,
-        "found_coarse": lambda i, pair: pair.located,
-        "unlocated": lambda i, pair: pair.placing == "none",
-        # A finding that is right for another fault of the same cause is not a wrong place.
-        "mislocated": lambda i, pair: statuses[i] == "false",
+    # A finding that is right for another fault of the same cause is not a wrong place.
+    fitting = {
+        "found": [i for i, pair in own.items() if pair.relation == "cause" and pair.located],
+        "found_coarse": [i for i, pair in own.items() if pair.located],
+        "unlocated": [i for i, pair in own.items() if pair.placing == "none"],
+        "mislocated": [i for i in own if statuses[i] == "false"],
     }
-    for bucket, test in tests.items():
-        fitting = [i for i, pair in own.items() if test(i, pair)]
-        if fitting:
-            return bucket, min(fitting, key=lambda i: _canonical(findings[i]))
+    for bucket, indices in fitting.items():
+        if indices:
+            return bucket, min(indices, key=lambda i: _canonical(findings[i]))
     return "missed", None
 
 
@@ -169,9 +168,7 @@ def _explain_false(
             result.kinds[i] = "mislocated" if findings[i].role == "root" else "other"
             continue
         closeness[i] = [misattribution(findings[i], f, label, taxonomy) for f in faults]
-        result.kinds[i] = min(
-            closeness[i] or [_without_fault(findings[i], label)], key=KINDS.index
-        )
+        result.kinds[i] = min(closeness[i] or [_without_fault(findings[i], label)], key=KINDS.index)
     order = sorted(
         closeness, key=lambda i: (KINDS.index(str(result.kinds[i])), *_canonical(findings[i]))
     )

@@ -61,9 +61,7 @@ def finding_levels(
     return right
 
 
-def _shares(
-    roots: Sequence[tuple[str, ...]], fault: Fault, depth: int, taxonomy: Tree
-) -> bool:
+def _shares(roots: Sequence[tuple[str, ...]], fault: Fault, depth: int, taxonomy: Tree) -> bool:
     """Whether one of the blamed paths meets a right cause of the fault at a depth."""
     true = [path(cause, taxonomy) for cause in (fault.cause, *fault.acceptable)]
     return any(

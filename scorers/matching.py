@@ -81,9 +81,7 @@ def _united_findings(
     return frozenset().union(*(named(locus, kind, topology) for locus in same))
 
 
-def _united_faults(
-    fault: Fault, faults: Sequence[Fault], kind: Kind, topology: Topology
-) -> Names:
+def _united_faults(fault: Fault, faults: Sequence[Fault], kind: Kind, topology: Topology) -> Names:
     same = (f.locus for f in faults if f.cause == fault.cause and kind_of(f.locus) == kind)
     return frozenset().union(*(named(locus, kind, topology) for locus in same))
 
@@ -98,9 +96,7 @@ class Worth:
     matches: int = 0
 
 
-def assign(
-    findings: Sequence[Finding], faults: Sequence[Fault], pairs: Pairs
-) -> dict[str, str]:
+def assign(findings: Sequence[Finding], faults: Sequence[Fault], pairs: Pairs) -> dict[str, str]:
     """Match blamed causes one to one with true causes; returns blamed -> true.
 
     Findings of one cause are one claim, faults of one cause one target. The result maximises
@@ -126,10 +122,7 @@ def _assignments(claims: list[tuple[str, list[str]]]) -> list[dict[str, str]]:
         return [{}]
     (blamed, options), rest = claims[0], _assignments(claims[1:])
     taken = [
-        {blamed: true, **other}
-        for true in options
-        for other in rest
-        if true not in other.values()
+        {blamed: true, **other} for true in options for other in rest if true not in other.values()
     ]
     return taken + rest
 

@@ -143,9 +143,7 @@ def _ranks(label: Label, findings: Sequence[Finding], judgement: Judgement) -> R
     roots = [i for i, finding in enumerate(findings) if finding.role == "root"]
     place = {i: position for position, i in enumerate(roots)}
     confidences = [findings[i].confidence for i in roots]
-    by_fault = [
-        first_rank(confidences, {place[i] for i in right}) for right in judgement.credits
-    ]
+    by_fault = [first_rank(confidences, {place[i] for i in right}) for right in judgement.credits]
     right = first_rank(confidences, {place[i] for i in set().union(*judgement.credits)})
     top = [i for i in roots if findings[i].confidence == max(confidences)]
     wrong = sum(judgement.statuses[i] == "false" for i in top)
@@ -169,9 +167,7 @@ def _counts(faults: Sequence[Row], findings: Sequence[Row]) -> Row:
     return row
 
 
-def _benefits(
-    label: Label, findings: Sequence[Finding], whole: Judgement, taxonomy: Tree
-) -> Row:
+def _benefits(label: Label, findings: Sequence[Finding], whole: Judgement, taxonomy: Tree) -> Row:
     """Net benefit of the case for every weight; findings are judged anew without the dropped."""
     row: Row = {}
     known = {len(findings): whole}

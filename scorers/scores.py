@@ -1,0 +1,131 @@
+"""The whole judgement of one diagnoser on one set of labelled cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from cases.errors import HarnessError, InputError
+from scorers.causes import recall_by_cause
+from scorers.confusion import confusion_table
+from scorers.inputs import Label, Response, Tree, check
+from scorers.judging import FAULT_BUCKETS
+from scorers.metrics import Metric, compute
+from scorers.tables import CASE_BUCKETS, Tables, build
+
+SCORING_VERSION = "1.0"
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Outcomes and figures.
+
+    `cases`, `faults` and `findings` hold one row each, sorted by case; `confusion` counts
+    true cause x blamed cause; `metrics` are by name, those that end in `_applicable` leave
+    out the cases that the diagnoser declared unsupported.
+    """
+
+    cases: pd.DataFrame
+    faults: pd.DataFrame
+    findings: pd.DataFrame
+    confusion: pd.DataFrame
+    metrics: dict[str, Metric]
+
+    def buckets(self) -> dict[str, dict[str, int]]:
+        """Count faults, and cases by verdict, in each of their buckets, zeros included."""
+        counts = {"faults": _count(self.faults, FAULT_BUCKETS)}
+        for verdict, names in CASE_BUCKETS.items():
+            own = self.cases.loc[self.cases["verdict"] == verdict]
+            counts[verdict] = _count(own, names)
+        return counts
+
+    def summary(self) -> dict[str, Any]:
+        """Return all figures as JSON-ready values."""
+        return {
+            "scoring_version": SCORING_VERSION,
+            "cases": len(self.cases),
+            "groups": int(self.cases["group"].nunique()),
+            "composition": {
+                verdict: int((self.cases["verdict"] == verdict).sum()) for verdict in CASE_BUCKETS
+            },
+            "buckets": self.buckets(),
+            "metrics": {
+                name: {k: v for k, v in asdict(metric).items() if k != "name"}
+                for name, metric in self.metrics.items()
+            },
+            "confusion": self.confusion.to_dict(orient="records"),
+        }
+
+
+def score(
+    labels: Sequence[Label],
+    responses: Mapping[str, Response],
+    taxonomy: Tree,
+    *,
+    train_median_lost_fraction: float | None = None,
+    seed: int = 0,
+) -> Scores:
+    """Judge one diagnoser's responses; the order of labels and responses does not matter.
+
+    Args:
+        labels: What is true, one per case.
+        responses: What came back, by case id, one per label and no other.
+        taxonomy: The tree of causes.
+        train_median_lost_fraction: The floor of `lost_fraction_error`: what to predict for
+            every fault when nothing but the train split is known.
+        seed: Seed of the bootstrap.
+
+    Raises:
+        InputError: there is no label.
+        HarnessError: a label has no response, a response no label, or an id stands twice.
+    """
+    ordered = sorted(labels, key=lambda label: label.case_id)
+    _check_pairing(ordered, responses)
+    checked = {label.case_id: check(responses[label.case_id], taxonomy) for label in ordered}
+    tables = build(ordered, checked, taxonomy)
+    return Scores(
+        tables.cases,
+        tables.faults,
+        tables.findings,
+        confusion_table(tables),
+        _metrics(tables, train_median_lost_fraction, seed),
+    )
+
+
+def _metrics(tables: Tables, floor: float | None, seed: int) -> dict[str, Metric]:
+    found = compute(tables, train_median_lost_fraction=floor, seed=seed)
+    applicable = tables.applicable()
+    beside = (
+        found
+        if len(applicable.cases) == len(tables.cases)
+        else compute(applicable, train_median_lost_fraction=floor, seed=seed)
+    )
+    metrics = {metric.name: metric for metric in found}
+    for metric in beside:
+        name = f"{metric.name}_applicable"
+        metrics[name] = Metric(**{**asdict(metric), "name": name})
+    return metrics | {metric.name: metric for metric in recall_by_cause(tables.faults)}
+
+
+def _check_pairing(labels: Sequence[Label], responses: Mapping[str, Response]) -> None:
+    if not labels:
+        raise InputError("must hold at least one case", where="labels", found=0)
+    ids = [label.case_id for label in labels]
+    twice = sorted({a for a, b in pairwise(ids) if a == b})
+    if twice:
+        raise HarnessError(f"labels must have each case once, found twice {twice[:5]}")
+    for must, odd in (
+        ("each label must have a response, none for", set(ids) - set(responses)),
+        ("each response must have a label, none for", set(responses) - set(ids)),
+    ):
+        if odd:
+            raise HarnessError(f"{must} {sorted(odd)[:5]} ({len(odd)} in all)")
+
+
+def _count(frame: pd.DataFrame, buckets: Sequence[str]) -> dict[str, int]:
+    found = frame["bucket"].value_counts()
+    return {bucket: int(found.get(bucket, 0)) for bucket in buckets}
