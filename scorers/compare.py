@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cases.errors import InputError
-from scorers.intervals import MIN_GROUPS, Array, Bounds, statistic_bounds
+from scorers.intervals import MIN_GROUPS, Array, Bounds, Statistic, statistic_bounds
 from scorers.metrics import PREVALENCE
 from scorers.scores import Scores
 
@@ -57,7 +57,7 @@ def compare(first: Scores, second: Scores, *, margin: float, seed: int = 0) -> C
     pairs = _paired(first, second)
     present = [verdict for verdict in PREVALENCE if (pairs["verdict"] == verdict).any()]
     sums = _group_sums(pairs, present)
-    difference = float(_weighted(present)(sums.sum(axis=0)))
+    difference = float(_mean_at_prevalence(_weights(present))(sums.sum(axis=0)))
     parts = _group_parts(sums, present)
     differing = int((np.abs(parts) > 1e-12).sum())
     p_value = sign_flip_p(parts, seed) if differing >= MIN_GROUPS else None
@@ -111,31 +111,36 @@ def _group_sums(pairs: pd.DataFrame, present: list[str]) -> Array:
     return frame.groupby(pairs["group"], sort=True).sum().to_numpy(dtype=np.float64)
 
 
-class _weighted:  # noqa: N801 (a function with its weights)
-    """Mean difference at the prevalence of the verdicts that are present."""
+def _weights(present: list[str]) -> Array:
+    weights = np.array([PREVALENCE[verdict] for verdict in present])
+    normed: Array = weights / weights.sum()
+    return normed
 
-    def __init__(self, present: list[str]) -> None:
-        weights = np.array([PREVALENCE[verdict] for verdict in present])
-        self.weights = weights / weights.sum()
 
-    def __call__(self, sums: Array) -> Array:
-        half = len(self.weights)
-        result: Array = (self.weights * sums[..., :half] / sums[..., half:]).sum(axis=-1)
+def _mean_at_prevalence(weights: Array) -> Statistic:
+    """Return the weighted mean of the verdicts' means, of their sums and then their counts."""
+
+    def mean(sums: Array) -> Array:
+        half = len(weights)
+        result: Array = (weights * sums[..., :half] / sums[..., half:]).sum(axis=-1)
         return result
+
+    return mean
 
 
 def _group_parts(sums: Array, present: list[str]) -> Array:
     """What each group adds to the difference; the parts sum to it."""
     half = len(present)
     counts = sums[:, half:].sum(axis=0)
-    parts: Array = sums[:, :half] @ (_weighted(present).weights / counts)
+    parts: Array = sums[:, :half] @ (_weights(present) / counts)
     return parts
 
 
 def _bounds(sums: Array, present: list[str], seed: int) -> Bounds:
     half = len(present)
     groups = int((sums[:, half:] > 0).sum(axis=0).min())
-    return statistic_bounds(sums, _weighted(present), groups=groups, seed=seed, level=0.9)
+    mean = _mean_at_prevalence(_weights(present))
+    return statistic_bounds(sums, mean, groups=groups, seed=seed, level=0.9)
 
 
 def _verdict(difference: float, p_value: float | None, bounds: Bounds, margin: float) -> Ruling:

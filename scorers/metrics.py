@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from cases.schema import Verdict
+from scorers.benefit import WEIGHTS
 from scorers.intervals import Array, Bounds, rate_bounds, statistic_bounds
 from scorers.levels import LEVELS
-from scorers.tables import WEIGHTS, Tables
+from scorers.tables import Tables
 
 PREVALENCE: dict[str, float] = {"faulty": 0.2, "healthy": 0.7, "undecidable": 0.1}
 NO_CASE = {verdict: f"no {verdict} case" for verdict in PREVALENCE}

@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 
 from cases.errors import HarnessError, InputError
+from scorers.buckets import CASE_BUCKETS
 from scorers.causes import recall_by_cause
 from scorers.confusion import confusion_table
 from scorers.inputs import Label, Response, Tree, check
 from scorers.judging import FAULT_BUCKETS
 from scorers.metrics import Metric, compute
-from scorers.tables import CASE_BUCKETS, Tables, build
+from scorers.tables import Tables, build
 
 SCORING_VERSION = "1.0"
 

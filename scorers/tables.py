@@ -8,26 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from cases.schema import Diagnosis, Fault, Finding
+from cases.schema import Fault, Finding
+from scorers.benefit import benefits
+from scorers.buckets import case_bucket, unanswered_bucket
 from scorers.inputs import Label, Response, Tree
 from scorers.judging import Judgement, judge
 from scorers.levels import LEVELS, credited, finding_levels
 from scorers.ranking import accuracy_at, first_rank, reciprocal_rank
 
-WEIGHTS = (0.5, 1, 2, 5)
-UNANSWERED = ("failed", "unsupported", "abstained")
-CASE_BUCKETS: dict[str, tuple[str, ...]] = {
-    "faulty": (*UNANSWERED, "misled", "found", "partial", "missed"),
-    "healthy": (*UNANSWERED, "quiet", "false_alarm"),
-    "undecidable": (
-        "failed",
-        "unsupported",
-        "abstained_informed",
-        "abstained_blank",
-        "overclaimed",
-        "dismissed",
-    ),
-}
 Row = dict[str, Any]
 
 
@@ -65,7 +53,7 @@ def build(labels: Sequence[Label], responses: Mapping[str, Response], taxonomy: 
         cases.append(
             _case_row(label, response, judgement)
             | _counts(own_faults, own_findings)
-            | _benefits(label, response.findings, judgement, taxonomy)
+            | benefits(label, response.findings, judgement, taxonomy)
         )
     return Tables(
         pd.DataFrame(cases),
@@ -93,47 +81,6 @@ def _case_row(label: Label, response: Response, judgement: Judgement) -> Row:
         "answered": answered,
         "misled": judgement.misled,
     } | _ranks(label, response.findings, judgement)
-
-
-def case_bucket(label: Label, response: Response, judgement: Judgement) -> str:
-    """Return the one bucket of CASE_BUCKETS that a case is in."""
-    unanswered = unanswered_bucket(response)
-    if label.verdict == "undecidable":
-        if unanswered == "abstained" and response.diagnosis:
-            informed = is_informed(response.diagnosis, label)
-            return "abstained_informed" if informed else "abstained_blank"
-        return unanswered or ("overclaimed" if response.findings else "dismissed")
-    if unanswered:
-        return unanswered
-    if label.verdict == "healthy":
-        return "false_alarm" if response.findings else "quiet"
-    if judgement.misled:
-        return "misled"
-    if set(judgement.buckets) == {"found"}:
-        return "found"
-    return "missed" if set(judgement.buckets) == {"missed"} else "partial"
-
-
-def unanswered_bucket(response: Response) -> str | None:
-    """Return the bucket of a response that says nothing, None if it does say something."""
-    if response.diagnosis is None:
-        return "unsupported" if response.outcome == "unsupported" else "failed"
-    return "abstained" if response.diagnosis.verdict == "abstain" else None
-
-
-def is_informed(diagnosis: Diagnosis, label: Label) -> bool:
-    """Decide whether an abstention says why: names the missing signals or the candidates.
-
-    Either list is right at a Jaccard index of at least 0.5; of signals the tables count
-    (`gpu.power_w` is of table `gpu`), so listing every signal there is does not help.
-    """
-    named = {signal.partition(".")[0] for signal in diagnosis.missing_signals}
-    missing = {signal.partition(".")[0] for signal in label.missing_signals}
-    return _alike(named, missing) or _alike(set(diagnosis.candidates), set(label.candidates))
-
-
-def _alike(found: set[str], true: set[str]) -> bool:
-    return bool(true) and 2 * len(found & true) >= len(found | true)
 
 
 def _ranks(label: Label, findings: Sequence[Finding], judgement: Judgement) -> Row:
@@ -165,25 +112,6 @@ def _counts(faults: Sequence[Row], findings: Sequence[Row]) -> Row:
         row[f"true_{level}"] = sum(judged)
         row[f"false_{level}"] = len(judged) - sum(judged)
     return row
-
-
-def _benefits(label: Label, findings: Sequence[Finding], whole: Judgement, taxonomy: Tree) -> Row:
-    """Net benefit of the case for every weight; findings are judged anew without the dropped."""
-    row: Row = {}
-    known = {len(findings): whole}
-    for weight in WEIGHTS:
-        kept = [f for f in findings if f.confidence >= weight / (1 + weight)]
-        if len(kept) not in known:
-            known[len(kept)] = judge(kept, label, taxonomy)
-        row[f"net_benefit_w{weight:g}"] = net_benefit(weight, label, known[len(kept)])
-    return row
-
-
-def net_benefit(weight: float, label: Label, judgement: Judgement) -> float:
-    """Return found/faults - weight if a finding is false; without faults only the latter."""
-    found = sum(bucket == "found" for bucket in judgement.buckets)
-    share = found / len(judgement.buckets) if label.verdict == "faulty" else 0.0
-    return share - weight * judgement.misled
 
 
 # --- faults and findings -------------------------------------------------------------------
