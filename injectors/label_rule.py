@@ -119,8 +119,12 @@ def recompute(recorded: Validation) -> list[str]:
     if recorded.threshold != threshold:
         problems.append(f"the threshold must be {threshold}, the label states {recorded.threshold}")
     if not shows(recorded.decision, recorded.shipped_ratio):
-        problems.append(f"the shipped recording does not show it: ratio {recorded.shipped_ratio:.3f}")
-    if recorded.decision == "faulty" and (recorded.fresh is None or len(recorded.fresh.baseline_s) < 4):
+        problems.append(
+            f"the shipped recording does not show it: ratio {recorded.shipped_ratio:.3f}"
+        )
+    if recorded.decision == "faulty" and (
+        recorded.fresh is None or len(recorded.fresh.baseline_s) < 4
+    ):
         problems.append("a faulty label needs at least 4 fresh pairs for its cost")
     return problems
 

@@ -141,7 +141,9 @@ def read_matrix(path: Path) -> list[Scenario]:
         if base is not None and base not in defaults:
             raise ScenarioError(
                 f"must be one of {sorted(defaults)}",
-                where=path, field=f"scenarios.{number}.extends", found=base,
+                where=path,
+                field=f"scenarios.{number}.extends",
+                found=base,
             )
         merged = _merge(defaults.get(base, {}), item)
         merged.setdefault("format", "evalharness.scenario/1.0")

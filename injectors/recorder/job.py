@@ -71,7 +71,9 @@ class Job:
             os.write(2, f"rank {rank}: {error}\n".encode())
             os._exit(1)
         cuda = torch.cuda.is_available()
-        device = torch.device("cuda", rank % torch.cuda.device_count()) if cuda else torch.device("cpu")
+        device = (
+            torch.device("cuda", rank % torch.cuda.device_count()) if cuda else torch.device("cpu")
+        )
         plan = self.plan
         if self.pinned:
             core = self.cores[rank % len(self.cores)]

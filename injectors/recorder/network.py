@@ -58,9 +58,7 @@ class Network:
         self._generation += 1
         for rank, pid in pids.items():
             port = self.port(rank)
-            run(
-                *f"ip link add {port} type veth peer name {INTERFACE} netns {pid}".split()
-            )
+            run(*f"ip link add {port} type veth peer name {INTERFACE} netns {pid}".split())
             run("ip", "link", "set", port, "master", "br0", "up")
             within(pid, "ip", "link", "set", "lo", "up")
             within(pid, "ip", "addr", "add", f"{SUBNET}.{rank + 1}/24", "dev", INTERFACE)

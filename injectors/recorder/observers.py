@@ -32,9 +32,7 @@ class CollectiveLog:
         rows, self._rows = self._rows or [], None
         return rows
 
-    def all_reduce(
-        self, state: object, bucket: GradBucket
-    ) -> torch.futures.Future[torch.Tensor]:
+    def all_reduce(self, state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """Average one gradient bucket over all ranks."""
         tensor = bucket.buffer().div_(torch.distributed.get_world_size())
         row = self._begin(tensor)

@@ -131,7 +131,9 @@ def network_counters(pid: int, interface: str) -> dict[str, int]:
         if name.strip() == interface:
             fields = [int(x) for x in rest.split()]
             counters = {"rx_bytes": fields[0], "tx_bytes": fields[8], "tx_dropped": fields[11]}
-    tcp = [line.split()[1:] for line in read(f"/proc/{pid}/net/snmp").splitlines() if "Tcp:" in line]
+    tcp = [
+        line.split()[1:] for line in read(f"/proc/{pid}/net/snmp").splitlines() if "Tcp:" in line
+    ]
     if len(tcp) == 2:
         counters["retransmits"] = int(dict(zip(*tcp, strict=False)).get("RetransSegs", 0))
     queues = [line.split()[4] for line in read(f"/proc/{pid}/net/tcp").splitlines()[1:]]

@@ -77,9 +77,7 @@ class Rank:
         self._losses: list[float] = []
         model = self._program.model
         if self._distributed:
-            model = torch.nn.parallel.DistributedDataParallel(
-                model, bucket_cap_mb=plan.bucket_mb
-            )
+            model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=plan.bucket_mb)
             model.register_comm_hook(None, self._collectives.all_reduce)
             self._program.model = model
 

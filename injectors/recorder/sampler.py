@@ -72,9 +72,13 @@ class Sampler:
             "levels": procfs.host_levels(),
             "stats": stats,
             "counters": {
-                pid: procfs.process_counters(pid) for pid in stats if pid in self.roles or pid in busy
+                pid: procfs.process_counters(pid)
+                for pid in stats
+                if pid in self.roles or pid in busy
             },
-            "affinity": {pid: procfs.affinity(pid) for pid in stats if pid in self.roles or pid in busy},
+            "affinity": {
+                pid: procfs.affinity(pid) for pid in stats if pid in self.roles or pid in busy
+            },
             "network": {
                 role.rank: procfs.network_counters(pid, self.interface)
                 for pid, role in self.roles.items()

@@ -28,10 +28,11 @@ from injectors.recorder.knobs import Knobs
 from injectors.recorder.network import INTERFACE, Network
 from injectors.recorder.rank import RankPlan, die_with_parent
 from injectors.recorder.sampler import Role, Sampler
+from injectors.measure import BASELINE, NULL
 from injectors.recorder.windows import write_window
 from injectors.scenario import HEALTHY, CasePlan, Scenario
 
-BASELINE, NULL = "baseline", "null"
+
 DUTY_PERIOD_S = 0.06
 NAMES = ("indexer", "backup-agent", "log-shipper", "updater")
 # Spinning threads would disturb every measurement on shared cores; compile in one process.
@@ -115,8 +116,14 @@ class Session:
         )
         gc.collect()
         return Job(
-            plan, self.scenario.ranks, seed, self.knobs, self.folder, self.cores,
-            self.scenario.pinned, self._network,
+            plan,
+            self.scenario.ranks,
+            seed,
+            self.knobs,
+            self.folder,
+            self.cores,
+            self.scenario.pinned,
+            self._network,
         )
 
     def arm(self, name: str) -> AbstractContextManager[None]:

@@ -40,13 +40,12 @@ class TransformerProgram(Program):
         self._parameters, self._context = parameters, context
         torch.manual_seed(context.seed)
         knobs = context.knobs
-        self.model = Transformer(
-            parameters, eager_layers=lambda: int(knobs["eager_layers"])
-        ).to(context.device)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, foreach=True)
+        self.model = Transformer(parameters, eager_layers=lambda: int(knobs["eager_layers"])).to(
+            context.device
+        )
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, fused=True)
         self.samples_per_step = parameters.batch_size * parameters.sequence_length
         self._generator = torch.Generator().manual_seed(context.seed * 1000 + context.rank)
-        self._warm_up = torch.ones(8, 8, device=context.device)
 
     def next_batch(self) -> torch.Tensor:
         """Draw tokens, shape (batch, sequence + 1)."""
