@@ -56,10 +56,15 @@ Sources = Annotated[tuple[Source, ...], Field(min_length=1)]
 
 
 class Confusion(Record):
-    """Another cause with similar symptoms, and the sentence that tells the two apart."""
+    """Another cause with similar symptoms, and the sentence that tells the two apart.
+
+    `subject` is the cause at which the sentence is written and of which it speaks first; the
+    file leaves it out.
+    """
 
     cause: CauseName
     discriminator: Sentence
+    subject: CauseName | None = None
 
 
 class Cause(Record):

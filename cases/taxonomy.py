@@ -211,6 +211,6 @@ def _mirrored(causes: dict[str, Cause], where: Path | str) -> dict[str, tuple[Co
                     field=f"{name}.confused_with",
                     found=other,
                 )
-            pairs[name][other] = confusion
-            pairs[other][name] = confusion.model_copy(update={"cause": name})
+            pairs[name][other] = confusion.model_copy(update={"subject": name})
+            pairs[other][name] = confusion.model_copy(update={"subject": name, "cause": name})
     return {name: tuple(found.values()) for name, found in pairs.items()}
