@@ -119,6 +119,26 @@ def fetch_results(run_id: str, into: Path) -> StoredResult:
     return read_stored(into)
 
 
+def fetch_baseline(result: StoredResult, diagnoser: str, into: Path) -> StoredResult:
+    """Download a diagnoser's latest run that `result` may be compared with, never itself.
+
+    Raises:
+        TrackingError: the store cannot be asked, or holds no such run.
+    """
+    suite, key = result.summary.suite, content_key(result)
+    same = {name: getattr(result.summary, name) for name in ("suite_digest", "scoring_version")}
+    runs = [run for run in tracked_runs(suite) if run.diagnoser == diagnoser]
+    others = [run for run in runs if run.tags["content_key"] != key]
+    for run in others:
+        if same.items() <= run.tags.items():
+            return fetch_results(run.run_id, into)
+    raise TrackingError(
+        f"must hold an earlier run of {diagnoser} on {suite} with {same}",
+        where=f"MLflow at {public_uri(store_uri())}",
+        found=[{name: run.tags.get(name) for name in same} for run in others],
+    )
+
+
 def _mlflow() -> ModuleType:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)

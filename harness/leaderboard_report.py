@@ -1,0 +1,126 @@
+"""A leaderboard as text, JSON, Markdown and a web page that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from harness.leaderboard import COLUMNS, NOTES, Board, Row
+from harness.ruling import show
+
+HEAD = ("rank", "diagnoser", *COLUMNS)
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
+table { border-collapse: collapse; display: block; overflow-x: auto }
+th, td { padding: .3rem .7rem; text-align: left; border-bottom: 1px solid #8886 }
+td { font-variant-numeric: tabular-nums; white-space: nowrap }
+.floor, .apart { opacity: .7 }
+@media (prefers-color-scheme: dark) { body { background: #111; color: #eee } }
+""".strip()
+
+
+def table(board: Board) -> list[tuple[str, list[str]]]:
+    """Return the rows as (kind, cells), kind ranked, floor or apart."""
+    lines = [("ranked", _cells(row)) for row in board.rows]
+    lines += [
+        ("floor", ["floor", name, *(_number(values.get(metric)) for metric in COLUMNS.values())])
+        for name, values in board.floors.items()
+    ]
+    return lines + [("apart", _cells(row)) for row in board.apart]
+
+
+def _cells(row: Row) -> list[str]:
+    place = str(row.rank) if row.rank is not None else row.why
+    tied = " tied" if row.tied else ""
+    return [place + tied, row.run.diagnoser, *(show(row.metric(title)) for title in COLUMNS)]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def title(board: Board) -> str:
+    """Name the suite, its labels' kind, its digest and the scoring."""
+    digest = board.suite_digest.removeprefix("sha256:")[:12]
+    return f"{board.suite}, {board.labels} labels, digest {digest}, scoring {board.scoring_version}"
+
+
+def as_text(board: Board) -> str:
+    """Return an aligned table with its title and notes."""
+    rows = [list(HEAD), *(cells for _, cells in table(board))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([title(board), "", *lines, "", *NOTES])
+
+
+def as_markdown(board: Board) -> str:
+    """Return a Markdown section."""
+    lines = [f"### {title(board)}", "", _bar(HEAD), "|" + "---|" * len(HEAD)]
+    lines += [_bar(cells) for _, cells in table(board)]
+    return "\n".join([*lines, "", *(f"{note}\n" for note in NOTES)])
+
+
+def _bar(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def as_html(boards: Sequence[Board]) -> str:
+    """Return one standalone page of all rankings."""
+    body = "\n".join(_section(board) for board in boards)
+    notes = "\n".join(f"<p>{escape(note)}</p>" for note in NOTES)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>evalharness leaderboard</title>\n<style>\n{STYLE}\n</style>\n</head>\n"
+        f"<body>\n<h1>evalharness leaderboard</h1>\n{body}\n{notes}\n</body>\n</html>\n"
+    )
+
+
+def _section(board: Board) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in HEAD)
+    rows = "\n".join(
+        f'<tr class="{kind}">' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        for kind, cells in table(board)
+    )
+    return (
+        f"<section>\n<h2>{escape(title(board))}</h2>\n<table>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</section>"
+    )
+
+
+def as_json(boards: Sequence[Board]) -> dict[str, Any]:
+    """Return all rankings as a versioned JSON document."""
+    return {
+        "format": "evalharness.leaderboard/1.0",
+        "boards": [
+            {
+                "suite": board.suite,
+                "suite_digest": board.suite_digest,
+                "scoring_version": board.scoring_version,
+                "labels": board.labels,
+                "rows": [_record(row) for row in board.rows],
+                "apart": [_record(row) for row in board.apart],
+                "floors": board.floors,
+            }
+            for board in boards
+        ],
+    }
+
+
+def _record(row: Row) -> dict[str, Any]:
+    metrics = {
+        metric: row.run.metric(metric).model_dump(include={"value", "low", "high"})
+        for metric in COLUMNS.values()
+    }
+    return {
+        "rank": row.rank,
+        "tied": row.tied,
+        "why": row.why,
+        "diagnoser": row.run.diagnoser,
+        "run_id": row.run.run_id,
+        "metrics": metrics,
+    }
