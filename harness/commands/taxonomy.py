@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from cases.causes import Cause, Source
 from cases.taxonomy import Taxonomy
 
 BULLET = "  - "
+PIPE_COLUMNS = 200  # wide enough that no title breaks
 
 
 @click.command("taxonomy")
@@ -40,7 +42,8 @@ def command(cause: str | None, json_output: bool, markdown: bool) -> None:
         width = shutil.get_terminal_size((100, 24)).columns
         click.echo("\n".join(wrap(line, width) for line in cause_lines(taxonomy, name)))
     else:
-        Console(highlight=False).print(as_tree(taxonomy, name), soft_wrap=True)
+        console_width = None if sys.stdout.isatty() else PIPE_COLUMNS
+        Console(highlight=False, width=console_width).print(as_tree(taxonomy, name))
 
 
 def as_tree(taxonomy: Taxonomy, top: str | None = None) -> Tree:
@@ -70,7 +73,7 @@ def cause_lines(taxonomy: Taxonomy, name: str) -> Iterator[str]:
     yield from _section("Symptoms", cause.symptoms)
     yield from _section("Decisive signals", cause.decisive_signals)
     told_apart = [
-        f"{other.cause}; it is {other.subject} where: {other.discriminator}"
+        f"{'not ' if other.subject == name else ''}{other.cause} if: {other.discriminator}"
         for other in cause.confused_with
     ]
     yield from _section("Confused with, and how to tell them apart", told_apart)
