@@ -140,6 +140,11 @@ class Suite:
             raise BundleError(f"must be {case_id}", where=where, field="id", found=case.info.id)
         return case
 
+    @property
+    def unlisted(self) -> tuple[str, ...]:
+        """Folders beside the cases that suite.json does not list."""
+        return tuple(sorted(set(_case_folders(self.folder)) - set(self.info.cases)))
+
     def verify_case(self, case_id: str) -> None:
         """Raise BundleError unless one case's content is what suite.json says."""
         stated, found = self.info.cases[case_id], read_case_digest(self.case_folder(case_id))
@@ -150,9 +155,9 @@ class Suite:
 
     def verify(self) -> None:
         """Raise BundleError unless the cases are exactly those of suite.json, unaltered."""
-        extra = sorted(set(_case_folders(self.folder)) - set(self.case_ids))
+        where, extra = self.folder / SUITE_FILE, self.unlisted
         if extra:
-            raise BundleError("must list every case", where=self.folder / SUITE_FILE, found=extra)
+            raise BundleError("must list every case", where=where, field="cases", found=extra)
         for case_id in self.case_ids:
             self.verify_case(case_id)
 

@@ -68,6 +68,7 @@ def read_table(path: Path, name: str) -> pa.Table:
         with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=texts) as file:
             _check_size(path, file.metadata.num_rows, MAX_ROWS, "rows")
             _check_schema(path, file.schema_arrow, declared)
+            _check_bare(path, file)
             _check_size(path, _declared_bytes(file.metadata), MAX_CONTENT_BYTES, "bytes")
             table = file.read()
         for text in texts:
@@ -113,6 +114,13 @@ def _check_schema(path: Path, found: pa.Schema, declared: pa.Schema) -> None:
             raise BundleError(
                 f"must be {field.type}", where=path, field=field.name, found=str(plain)
             )
+
+
+def _check_bare(path: Path, file: pq.ParquetFile) -> None:
+    """Refuse words beside the table: no digest covers them and no reader shows them."""
+    if file.metadata.metadata or file.schema_arrow.metadata:
+        found = sorted({**(file.metadata.metadata or {}), **(file.schema_arrow.metadata or {})})
+        raise BundleError("must carry no metadata of its own", where=path, found=found)
 
 
 def _declared_bytes(metadata: pq.FileMetaData) -> int:

@@ -18,6 +18,16 @@ from cases.schema import CaseInfo
 from cases.truth import Truth, read_truth
 from scorers.inputs import Label
 
+__all__ = [
+    "Truth",
+    "duration_ns",
+    "label_of",
+    "labelled_digest",
+    "labels_folder",
+    "load_labels",
+    "load_truths",
+]
+
 
 def labels_folder(suite_folder: Path, labels: Path | None = None) -> Path:
     """Folder of a suite's labels: `labels` if given, else the one beside the corpus."""

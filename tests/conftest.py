@@ -39,6 +39,7 @@ from cases.schema import (
     Topology,
     Workload,
 )
+from cases.taxonomy import Taxonomy
 from cases.truth import PairedTrials, Truth, Witness
 
 LOADER, CONTENTION = "dataloader_cpu_bound", "cpu_contention_colocated"
@@ -222,14 +223,6 @@ def _truth(role: str, seed: int) -> Truth:
     )
 
 
-@dataclass(frozen=True)
-class TinyTaxonomy:
-    """Stands for the taxonomy in the suite's digest."""
-
-    version: str = "1.0"
-    digest: str = "sha256:" + "0" * 64
-
-
 @pytest.fixture(scope="session")
 def tiny_suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder `<tmp>/corpus/tiny` of a suite of nine cases; treat it as read-only."""
@@ -243,7 +236,7 @@ def tiny_suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = corpus / TINY_IDS[role]
         write_case(folder, _info(role), run.tables, run.traces, reference)
         write_record(labels / f"{TINY_IDS[role]}.json", _truth(role, seed))
-    write_suite_info(corpus, "tiny", "Nine small cases", "public", TinyTaxonomy(), labels)
+    write_suite_info(corpus, "tiny", "Nine small cases", "public", Taxonomy.load(), labels)
     return corpus
 
 

@@ -1,0 +1,62 @@
+"""Checks that need a case's signals: places, windows, what was withheld, and witnesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cases.case import Case
+from cases.errors import InputError
+from cases.schema import Locus
+from harness.checklist import Checklist
+from harness.judge import Truth, duration_ns
+from harness.witnesses import holds
+
+
+def check_case(checklist: Checklist, case: Case, truth: Truth) -> None:
+    """Check one case's signals against its label."""
+    loci = [fault.locus for fault in truth.faults] + [decoy.locus for decoy in truth.decoys]
+    checklist.add("locus", truth.id, [p for locus in loci for p in _locus_problems(case, locus)])
+    end = duration_ns(case)
+    late = [w for f in truth.faults for w in f.windows if end is not None and w.end_ns > end]
+    checklist.add("windows", truth.id, [f"{w} ends after the last step, {end} ns" for w in late])
+    if truth.verdict == "undecidable":
+        checklist.add("withheld", truth.id, _withheld_problems(case, truth))
+
+
+def _locus_problems(case: Case, locus: Locus) -> Iterator[str]:
+    topology = case.info.topology
+    known: dict[str, set[object]] = {
+        "ranks": {place.rank for place in topology.ranks},
+        "hosts": {place.host for place in topology.ranks},
+        "stages": {place.stage for place in topology.ranks},
+        "gpus": {place.gpu for place in topology.ranks},
+        "links": {link.name for link in topology.links},
+    }
+    for name, there in known.items():
+        strangers = sorted(set(getattr(locus, name)) - there)
+        if strangers:
+            yield f"{name} {strangers} are not in the topology"
+
+
+def _withheld_problems(case: Case, truth: Truth) -> Iterator[str]:
+    """A missing signal is a table, or one column that holds nothing."""
+    for signal in truth.missing_signals:
+        table, _, column = signal.partition(".")
+        if not case.has(table):
+            continue
+        values = case.trace_events if table == "trace_events" else getattr(case, table)
+        if not column or values[column].notna().any():
+            yield f"{signal} is there"
+    if len(truth.candidates) < 2:
+        yield f"at least two causes must remain, found {list(truth.candidates)}"
+
+
+def witness_problems(case: Case, sql: str, expected: bool) -> Iterator[str]:
+    """Say what is wrong with a witness on one case, where it must be `expected`."""
+    try:
+        found = holds(case, sql)
+    except InputError as error:
+        yield str(error)
+    else:
+        if found != expected:
+            yield f"the query is {str(found).lower()}"

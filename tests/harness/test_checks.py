@@ -1,0 +1,138 @@
+"""A sound suite passes every check, and each check sees the damage that it is for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cases.bundle import write_suite_info
+from cases.taxonomy import Taxonomy
+from harness.checks import check_suite, composition
+from harness.judge import load_truths
+
+Edit = Callable[[dict[str, Any], dict[str, str]], None]
+
+
+def failures(suite: Path) -> dict[str, list[str]]:
+    checks = check_suite(suite, Taxonomy.load())
+    return {check.name: check.failures for check in checks if check.failures}
+
+
+def test_sound_suite_passes_every_check(tiny_suite: Path) -> None:
+    checks = {check.name: check for check in check_suite(tiny_suite, Taxonomy.load())}
+    assert {name: check.failures for name, check in checks.items() if check.failures} == {}
+    assert {name: check.looked_at for name, check in checks.items()} == {
+        "digest": 9,
+        "suite_digest": 1,
+        "label_rule": 9,
+        "cost": 9,
+        "taxonomy": 9,
+        "locus": 9,
+        "windows": 9,
+        "witness": 4,
+        "witness_false": 4 + 2 * 7 + 2 * 6,  # each loader case, each contention case
+        "twin": 9,
+        "split": 3,
+        "withheld": 1,
+    }
+
+
+def test_composition_counts_decoys_apart(tiny_suite: Path) -> None:
+    counts = composition(load_truths(tiny_suite))
+    assert counts["verdict"] == {
+        "faulty": 4,
+        "healthy": 3,
+        "healthy with decoy": 1,
+        "undecidable": 1,
+    }
+    assert counts["groups"] == {"all": 3}
+
+
+def _slower_samples(label: dict[str, Any], ids: dict[str, str]) -> None:
+    samples = label["validation"]["acceptance"]
+    samples["treated_s"] = [value / 1.4 for value in samples["treated_s"]]
+
+
+def _cheaper(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["faults"][0]["lost_fraction"]["value"] = 0.5
+
+
+def _unknown_cause(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["faults"][0]["acceptable"] = ["gremlins"]
+
+
+def _no_such_host(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["faults"][0]["locus"] = {"scope": "host", "hosts": ["host7"]}
+
+
+def _late_window(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["faults"][0]["windows"] = [{"start_ns": 0, "end_ns": 10**12}]
+
+
+def _false_witness(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["witness"]["sql"] = "SELECT count(*) > 10000 FROM steps"
+
+
+def _true_everywhere(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["witness"]["sql"] = "SELECT 1"
+
+
+def _foreign_twin(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["twin"] = ids["twin_train"]
+
+
+def _other_split(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["split"] = "train"
+
+
+@pytest.mark.parametrize(
+    ("edit", "check"),
+    [
+        (_slower_samples, "label_rule"),
+        (_cheaper, "cost"),
+        (_unknown_cause, "taxonomy"),
+        (_no_such_host, "locus"),
+        (_late_window, "windows"),
+        (_false_witness, "witness"),
+        (_true_everywhere, "witness_false"),
+        (_foreign_twin, "twin"),
+        (_other_split, "split"),
+    ],
+)
+def test_each_check_sees_its_damage(
+    tiny_copy: Path, tiny_ids: dict[str, str], edit: Edit, check: str
+) -> None:
+    labels = tiny_copy.parents[1] / "labels" / "tiny"
+    path = labels / f"{tiny_ids['loader_dev']}.json"
+    label = json.loads(path.read_text())
+    edit(label, tiny_ids)
+    path.write_text(json.dumps(label))
+    write_suite_info(tiny_copy, "tiny", "Nine small cases", "public", Taxonomy.load(), labels)
+    assert list(failures(tiny_copy)) == [check]
+
+
+def test_changed_label_changes_the_suite(tiny_copy: Path, tiny_ids: dict[str, str]) -> None:
+    path = tiny_copy.parents[1] / "labels" / "tiny" / f"{tiny_ids['twin_dev']}.json"
+    path.write_text(path.read_text().replace('"twin_dev"', '"other"'))
+    assert list(failures(tiny_copy)) == ["suite_digest"]
+
+
+def test_damaged_case_is_named(tiny_copy: Path, tiny_ids: dict[str, str]) -> None:
+    case_id = tiny_ids["loader_train"]
+    (tiny_copy / case_id / "signals" / "host.parquet").unlink()
+    found = failures(tiny_copy)
+    assert list(found) == ["digest"]
+    assert case_id in found["digest"][0] and "host" in found["digest"][0]
+
+
+def test_withheld_signal_must_be_absent(tiny_copy: Path, tiny_ids: dict[str, str]) -> None:
+    labels = tiny_copy.parents[1] / "labels" / "tiny"
+    path = labels / f"{tiny_ids['undecidable_test']}.json"
+    label = json.loads(path.read_text()) | {"missing_signals": ["steps.duration_ns"]}
+    path.write_text(json.dumps(label))
+    write_suite_info(tiny_copy, "tiny", "Nine small cases", "public", Taxonomy.load(), labels)
+    assert list(failures(tiny_copy)) == ["withheld"]
