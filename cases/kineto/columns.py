@@ -28,20 +28,23 @@ class Codes(dict[Any, int]):
         return code
 
 
-def text_column(values: Sequence[Any], rename: Mapping[str, str] | None = None) -> pd.Categorical:
-    """A categorical of `values` as (renamed) text, with sorted categories; None becomes null.
+def text_column(
+    values: Codes, numbers: Sequence[int], rename: Mapping[str, str] | None = None
+) -> pd.Categorical:
+    """A categorical of the `values` that `numbers` stand for, as (renamed) text.
 
-    >>> list(text_column([7, "7", None, "a"]).codes)
-    [0, 0, -1, 1]
+    Categories are sorted; the value None becomes null.
+
+    >>> list(text_column(Codes({7: 0, "7": 1, None: 2, "a": 3}), [0, 1, 2, 3, 3]).codes)
+    [0, 0, -1, 1, 1]
     """
-    codes, names = Codes(), rename or {}
-    seen = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
-    texts = [None if value is None else names.get(str(value), str(value)) for value in codes]
+    names = rename or {}
+    texts = [None if value is None else names.get(str(value), str(value)) for value in values]
     categories = sorted({text for text in texts if text is not None})
     place = {text: i for i, text in enumerate(categories)}
     final = np.array([-1 if text is None else place[text] for text in texts], np.int32)
-    taken = final[seen] if len(seen) else seen
-    return pd.Categorical.from_codes(taken, pd.Index(categories, dtype="str"), validate=False)
+    codes = final[np.array(numbers, np.int64)]
+    return pd.Categorical.from_codes(codes, pd.Index(categories, dtype="str"), validate=False)
 
 
 def whole_numbers(values: list[int | str | None]) -> Ints:
@@ -87,12 +90,14 @@ def step_numbers(names: pd.Categorical) -> Ints:
     """N for the rows named ProfilerStep#N, NONE for all others."""
     matches = [STEP.fullmatch(str(name)) for name in names.categories]
     steps = np.array([int(match[1]) if match else NONE for match in matches], np.int64)
-    return steps[names.codes] if len(names) else np.empty(0, np.int64)
+    column: Ints = steps[names.codes]
+    return column
 
 
 def sparse_text(rows: Sequence[int], values: Sequence[str | None], size: int) -> pd.Categorical:
     """A categorical of `size` rows with `values` at `rows` and null elsewhere."""
-    found = text_column(values)
+    texts = Codes()
+    found = text_column(texts, [texts[value] for value in values])
     codes = np.full(size, -1, np.int32)
     codes[list(rows)] = found.codes
     return pd.Categorical.from_codes(codes, found.categories, validate=False)

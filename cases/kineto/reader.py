@@ -15,7 +15,7 @@ from cases.kineto.columns import Flags, Ints, nanoseconds
 from cases.kineto.compressed import GZIP_MAGIC, gunzip, read_bytes
 from cases.kineto.decode import Drops, decode, exact_ns
 from cases.kineto.layout import Header
-from cases.kineto.rows import Rows, frame, select
+from cases.kineto.rows import Rows, frame, gather
 from cases.kineto.times import FLOAT_EXACT_US, impossible
 
 MAX_TRACE_BYTES = 2 * 2**30
@@ -73,7 +73,7 @@ def parse_trace(raw: bytes, where: str | Path = "trace") -> Trace:
 def _parse(raw: bytes, where: str | Path) -> Trace:
     drops = Drops()
     header, events = decode(raw, where, drops)
-    rows, counts = select(events)
+    rows = gather(events)
     del events
     keep = _judge(rows, drops, where)
     rank = _whole(header, "rank", where)
@@ -83,7 +83,7 @@ def _parse(raw: bytes, where: str | Path) -> Trace:
         world_size=_whole(header, "world_size", where),
         base_time_ns=header.baseTimeNanoseconds,
         metadata=_metadata(header),
-        counts=counts,
+        counts=rows.counts,
         dropped=drops.counts,
         examples=drops.examples,
     )
@@ -91,7 +91,7 @@ def _parse(raw: bytes, where: str | Path) -> Trace:
 
 def _judge(rows: Rows, drops: Drops, where: str | Path) -> Flags:
     """Flag the rows to keep; count the others, and refuse a trace that loses too many."""
-    keep = np.ones(len(rows.events), bool)
+    keep = np.ones(len(rows), bool)
     for reason, flags in impossible(rows.start_us, rows.duration_us, rows.marked):
         if flags.any():
             keep &= ~flags
@@ -114,7 +114,7 @@ def _starts(raw: bytes, rows: Rows, keep: Flags, where: str | Path) -> Ints:
     start_ns = nanoseconds(start_us)
     coarse = (np.abs(start_us) >= FLOAT_EXACT_US) & (start_us % 1 != 0)
     if coarse.any():
-        start_ns[coarse] = exact_ns(raw, where, rows.index[coarse].tolist())
+        start_ns[coarse] = exact_ns(raw, where, [rows.index[row] for row in np.flatnonzero(coarse)])
     return start_ns
 
 
