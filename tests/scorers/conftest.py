@@ -13,7 +13,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from cases.schema import Decoy, Diagnosis, Fault, Finding, Interval, Link, Locus, RankPlace, Topology
+from cases.schema import (
+    Decoy,
+    Diagnosis,
+    Fault,
+    Finding,
+    Interval,
+    Link,
+    Locus,
+    RankPlace,
+    Topology,
+)
 from scorers import Label, Response
 
 TREE = {
@@ -26,7 +36,7 @@ TREE = {
 
 class SmallTree:
     def __init__(self):
-        self.parents = {domain: None for domain in TREE}
+        self.parents = dict.fromkeys(TREE)
         self.causes = {}
         for domain, mechanisms in TREE.items():
             for mechanism, causes in mechanisms.items():

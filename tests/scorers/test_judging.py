@@ -148,7 +148,10 @@ def test_calling_the_root_a_symptom_does_not_find_it(make, judged):
 
 def test_an_acceptable_answer_beside_the_true_one_is_neutral(make, judged):
     case = make.label(make.fault(acceptable=("lossy_link",)))
-    answers = make.finding("lossy_link", make.at(0), 0.4), make.finding("slow_link", make.at(0), 0.6)
+    answers = (
+        make.finding("lossy_link", make.at(0), 0.4),
+        make.finding("slow_link", make.at(0), 0.6),
+    )
     assert judged(case, *answers)[:2] == (["found"], ["neutral", "true"])
     assert judged(case, answers[0])[:2] == (["found"], ["true"])
 

@@ -8,9 +8,7 @@ from scorers.locus import covers_half, is_right, kind_of, named
 def right(make):
     def decide(found, true, ranks=4):
         topology, kind = make.topology(ranks), kind_of(true)
-        return is_right(
-            named(found, kind, topology), named(true, kind, topology), kind, topology
-        )
+        return is_right(named(found, kind, topology), named(true, kind, topology), kind, topology)
 
     return decide
 
