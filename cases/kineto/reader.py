@@ -20,6 +20,7 @@ from cases.kineto.times import FLOAT_EXACT_US, impossible
 
 MAX_TRACE_BYTES = 2 * 2**30
 MAX_DROPPED_FRACTION = 0.1
+SMALL = 1000
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,15 @@ def _judge(rows: Rows, drops: Drops, where: str | Path) -> Flags:
 
 
 def _starts(raw: bytes, rows: Rows, keep: Flags, where: str | Path) -> Ints:
-    """Starts in ns; where a float is too coarse for its decimals, from the digits in `raw`."""
+    """Starts in ns; where a float is too coarse for its decimals, from the digits in `raw`.
+
+    A float of such a size may hold a whole number by rounding, but not in all of SMALL events
+    that are written with decimals.
+    """
     start_us = np.where(keep, rows.start_us, 0)
     start_ns = nanoseconds(start_us)
-    coarse = (np.abs(start_us) >= FLOAT_EXACT_US) & (start_us % 1 != 0)
-    if coarse.any():
+    coarse = np.abs(start_us) >= FLOAT_EXACT_US
+    if coarse.any() and (len(rows) < SMALL or (start_us % 1 != 0).any()):
         start_ns[coarse] = exact_ns(raw, where, [rows.index[row] for row in np.flatnonzero(coarse)])
     return start_ns
 
