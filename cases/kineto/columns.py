@@ -35,7 +35,7 @@ def text_column(
 
     Categories are sorted; the value None becomes null.
 
-    >>> list(text_column(Codes({7: 0, "7": 1, None: 2, "a": 3}), [0, 1, 2, 3, 3]).codes)
+    >>> text_column(Codes({7: 0, "7": 1, None: 2, "a": 3}), [0, 1, 2, 3, 3]).codes.tolist()
     [0, 0, -1, 1, 1]
     """
     names = rename or {}
