@@ -99,7 +99,8 @@ def _paired(first: Scores, second: Scores) -> pd.DataFrame:
     if not first.cases[same].equals(second.cases[same]):
         odd = sorted(set(first.cases["case_id"]) ^ set(second.cases["case_id"]))
         raise InputError("must be scored on the same labels", where="scores", found=odd[:5])
-    return first.cases[[*same, *ANSWER]].join(second.cases[ANSWER], lsuffix="_a", rsuffix="_b")
+    other = second.cases[["case_id", *ANSWER]]
+    return first.cases[[*same, *ANSWER]].merge(other, on="case_id", suffixes=("_a", "_b"))
 
 
 def _group_sums(pairs: pd.DataFrame, present: list[str]) -> Array:

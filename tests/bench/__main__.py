@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-MODULES = ("kineto",)
+MODULES = ("kineto", "scoring")
 
 
 def main() -> None:

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from cases.errors import InputError
+from scorers import compare, score
+from scorers.compare import sign_flip_p
+
+
+@pytest.fixture(scope="module")
+def suite(make):
+    """Sixty faulty and sixty healthy cases, one of each in every one of sixty groups."""
+    return [
+        label
+        for i in range(60)
+        for label in (
+            make.label(make.fault(), case_id=f"bad{i:02d}", group=f"g{i:02d}"),
+            make.label(case_id=f"good{i:02d}", group=f"g{i:02d}"),
+        )
+    ]
+
+
+@pytest.fixture(scope="module")
+def with_right(make, suite, tree):
+    """Scores of a diagnoser that finds the fault of the first `count` groups."""
+
+    def build(count, alarms=0):
+        answers = {}
+        for label in suite:
+            number = int(label.case_id[-2:])
+            right = label.verdict == "faulty" and number < count
+            alarm = label.verdict == "healthy" and number < alarms
+            findings = [make.finding("slow_link", make.at(0))] if right or alarm else []
+            answers[label.case_id] = make.says(*findings, case_id=label.case_id)
+        return score(suite, answers, tree)
+
+    return build
+
+
+def test_sign_flips_by_hand():
+    # Sums of +-1 +-2 +-3 reach 6 in 2 of 8 ways, and 4 or more in 4 of 8.
+    assert sign_flip_p(np.array([1.0, 2, 3])) == 0.25
+    assert sign_flip_p(np.array([-1.0, 2, 3])) == 0.5
+    assert sign_flip_p(np.array([0.0, 1, -1])) == 1
+    assert sign_flip_p(np.zeros(0)) == 1
+
+
+def test_random_flips_come_close_to_all_of_them():
+    parts = np.array([1.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1])
+    # Of 2^14 sign patterns those with |sum| >= 8: twice C(14, 0..3) = 2 * (1 + 14 + 91 + 364).
+    assert sign_flip_p(parts, seed=0) == pytest.approx(940 / 2**14, abs=0.01)
+    assert sign_flip_p(parts, seed=0) == sign_flip_p(parts, seed=0)
+
+
+def test_better_and_worse(with_right):
+    result = compare(with_right(40), with_right(20), margin=0.01)
+    # Twenty of sixty faulty cases more, with weight 0.2 of 0.9 as there are no undecidable ones.
+    assert result.difference == pytest.approx(2 / 9 * 20 / 60)
+    assert result.verdict == "better"
+    assert result.groups_with_difference == 20
+    assert result.low < result.difference < result.high
+    assert result.note == "no undecidable case: the prevalence is that of the others"
+    back = compare(with_right(20), with_right(40), margin=0.01)
+    assert (back.verdict, back.difference) == ("worse", pytest.approx(-result.difference))
+
+
+def test_flipped_cases_stand_with_both_answers(with_right):
+    flipped = compare(with_right(21), with_right(20), margin=0.01).flipped
+    row = flipped.iloc[0]
+    assert list(flipped["case_id"]) == ["bad20"]
+    assert (row["bucket_a"], row["blamed_a"]) == ("found", "slow_link")
+    assert (row["bucket_b"], row["blamed_b"]) == ("missed", "")
+
+
+@pytest.mark.parametrize("more", [0, 1, 5])
+def test_too_few_differing_groups_are_inconclusive(with_right, more):
+    result = compare(with_right(20 + more), with_right(20), margin=0.5)
+    assert (result.verdict, result.p_value) == ("inconclusive", None)
+    assert f"{more} groups differ, at least 6 are needed" in result.note
+
+
+def test_equivalent_within_the_margin_and_inconclusive_beyond(make, suite, tree):
+    def finds(groups):
+        answers = {
+            label.case_id: make.says(
+                *([make.finding("slow_link", make.at(0))] if label.case_id in groups else []),
+                case_id=label.case_id,
+            )
+            for label in suite
+        }
+        return score(suite, answers, tree)
+
+    one, other = (
+        finds({f"bad{i:02d}" for i in range(10)}),
+        finds({f"bad{i}" for i in range(10, 20)}),
+    )
+    wide, narrow = compare(one, other, margin=0.2), compare(one, other, margin=0.01)
+    assert wide.difference == narrow.difference == pytest.approx(0)
+    assert wide.p_value == 1
+    assert (wide.verdict, narrow.verdict) == ("equivalent", "inconclusive")
+
+
+def test_a_false_alarm_weighs_by_prevalence(with_right):
+    # Ten faults found are paid for by ten false alarms at 0.7 to 0.2.
+    result = compare(with_right(10, alarms=10), with_right(0), margin=0.01)
+    assert result.difference == pytest.approx((2 / 9 - 7 / 9) * 10 / 60)
+    assert result.verdict == "worse"
+
+
+def test_wrong_use(make, with_right, tree):
+    other = score([make.label()], {"case0": make.says()}, tree)
+    with pytest.raises(InputError, match="same labels"):
+        compare(with_right(1), other, margin=0.1)
+    with pytest.raises(InputError, match="margin: must be positive, found 0"):
+        compare(with_right(1), with_right(1), margin=0)
