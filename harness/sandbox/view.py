@@ -1,0 +1,123 @@
+"""What a sealed diagnoser sees of the file system: an allow-list, as bubblewrap's arguments."""
+
+from __future__ import annotations
+
+import site
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import cases
+from cases.errors import InputError
+
+SYSTEM = (
+    *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec"),
+    *("/usr/local/bin", "/usr/local/lib", "/usr/share", "/nix/store"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
+    "/etc/localtime",
+)
+TOP_LEVEL = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")  # links into /usr on most systems
+NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
+OWN_PACKAGES = ("cases", "harness", "injectors", "scorers")
+TEMPORARY = Path("/tmp")
+CODE, CASE, SCRATCH, SHARED_MEMORY = (Path(p) for p in ("/code", "/case", "/scratch", "/dev/shm"))
+
+
+@dataclass(frozen=True)
+class View:
+    """One diagnoser's view.
+
+    Attributes:
+        code: Folder with our own public code.
+        case: Folder into which one case at a time is copied.
+        shown: The diagnoser's own files and folders, shown where they are.
+        hidden: Never to be seen, even where they lie below something shown.
+        scratch_bytes: Size of what may be written.
+        network: Whether the network is left in reach.
+    """
+
+    code: Path
+    case: Path
+    shown: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+    scratch_bytes: int
+    network: bool = False
+
+    def arguments(self) -> list[str]:
+        """Return bubblewrap's arguments for the file system, parents before children."""
+        binds = {path: ["--ro-bind", str(path), str(path)] for path in self._visible()}
+        masks = {
+            path: ["--tmpfs", str(path)]
+            for path in (*self.hidden, *own_package_folders())
+            if path.is_dir() and any(place in path.parents for place in binds)
+        }
+        placed = sorted((binds | masks).items(), key=lambda item: len(item[0].parts))
+        size = str(self.scratch_bytes)
+        return [
+            *_links(),
+            *(word for _, words in placed for word in words),
+            *("--ro-bind", str(self.code), str(CODE), "--ro-bind", str(self.case), str(CASE)),
+            *("--proc", "/proc", "--dev", "/dev"),
+            *("--size", size, "--tmpfs", str(SHARED_MEMORY)),
+            *("--size", size, "--tmpfs", str(SCRATCH)),
+            *(() if _below(TEMPORARY, binds) else ("--symlink", str(SCRATCH), str(TEMPORARY))),
+            *("--remount-ro", "/dev", "--remount-ro", "/"),
+        ]
+
+    def _visible(self) -> set[Path]:
+        paths = [Path(path) for path in (*SYSTEM, *(NETWORK if self.network else ()))]
+        paths += [Path(path) for path in TOP_LEVEL if not Path(path).is_symlink()]
+        paths += [*interpreter_paths(), *self.shown]
+        return {path for path in paths if path.exists()}
+
+
+def interpreter_paths(prefixes: Iterable[str] | None = None) -> list[Path]:
+    """Return what Python needs of its own installation and of the virtual environment.
+
+    Never a prefix as a whole: a virtual environment may be the root of a checkout.
+    """
+    executable = Path(sys.executable)
+    own = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    given = own if prefixes is None else prefixes
+    roots = {Path(prefix) for prefix in given}
+    if prefixes is None:
+        roots.add(executable.resolve().parents[1])
+    roots |= {root.resolve() for root in roots}
+    parts = [
+        root / name
+        for root in roots - {Path("/usr"), Path("/")}
+        for name in ("bin", "lib", "lib64", "pyvenv.cfg")
+    ]
+    user = [Path(site.getusersitepackages())] if site.ENABLE_USER_SITE else []
+    return [path for path in (*parts, *user) if path.exists()]
+
+
+def own_package_folders() -> list[Path]:
+    """Return where our packages lie; of a checkout the whole of it, its history included."""
+    home = Path(cases.__file__).resolve().parents[1]
+    if home.name in ("site-packages", "dist-packages"):
+        return [home / name for name in OWN_PACKAGES]
+    return [home]
+
+
+def check_shown(paths: Iterable[Path], hidden: Iterable[Path]) -> None:
+    """Refuse to show a diagnoser what lies within a hidden folder, or is one.
+
+    Raises:
+        InputError: names the path and the folder.
+    """
+    hidden, own = list(hidden), own_package_folders()
+    for path in paths:
+        for secret in (*hidden, *own):
+            if path == secret or (secret in path.parents and secret not in own):
+                raise InputError(f"must lie outside {secret}", where="diagnoser", found=str(path))
+
+
+def _links() -> list[str]:
+    links = [Path(path) for path in TOP_LEVEL if Path(path).is_symlink()]
+    return [word for path in links for word in ("--symlink", str(path.readlink()), str(path))]
+
+
+def _below(folder: Path, paths: Iterable[Path]) -> bool:
+    return any(folder in path.parents for path in paths)
