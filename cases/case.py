@@ -79,6 +79,11 @@ class Recording:
             raise InputError(f"must be one of {list(SIGNALS)}", where="signal", found=signal)
         return signal in self._files.signals
 
+    @property
+    def table_paths(self) -> Mapping[str, Path]:
+        """Files of the recorded tables by name."""
+        return self._files.tables
+
     def arrow(self, name: str) -> pa.Table:
         """One table as Arrow, empty where it is absent."""
         if name not in self._arrow:

@@ -1,0 +1,128 @@
+"""`evalharness cases`: list, show, check and audit the cases of a suite."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cases.bundle import Suite, find_suite
+from harness.judge import Truth, load_truths
+
+DEFAULT_SUITE = "recorded_cpu"
+
+
+def suite_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that all subcommands share."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        click.option(
+            "--labels-folder",
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Labels, if they do not lie beside the suite's corpus.",
+        ),
+        click.option("--suite", default=DEFAULT_SUITE, show_default=True, help="Name or folder."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.group("cases")
+def command() -> None:
+    """List, show, check and audit the cases of a suite.
+
+    Example: evalharness cases list --suite recorded_cpu
+    """
+
+
+@command.command("list")
+@click.option("--labels", "with_labels", is_flag=True, help="Tell verdict, causes and split, too.")
+@suite_options
+def list_command(suite: str, labels_folder: Path | None, as_json: bool, with_labels: bool) -> None:
+    """List the cases; what the labels say only with --labels.
+
+    Example: evalharness cases list --suite recorded_cpu --json
+    """
+    from harness.case_listing import list_case
+    from harness.case_reports import list_text
+
+    opened = Suite.open(find_suite(suite))
+    truths = load_truths(opened.folder, labels_folder) if with_labels else {}
+    lines = [list_case(opened, opened.case(c), truths.get(c)) for c in opened.case_ids]
+    _print(as_json, "cases", {"suite": opened.info.name, "cases": lines}, lambda: list_text(lines))
+
+
+@command.command("show")
+@click.argument("case_id", metavar="CASE")
+@click.option("--label", "with_label", is_flag=True, help="Show the label with its raw numbers.")
+@suite_options
+def show_command(
+    case_id: str, suite: str, labels_folder: Path | None, as_json: bool, with_label: bool
+) -> None:
+    """Show one CASE: what it is, what was recorded, how slow it is; the label with --label.
+
+    Example: evalharness cases show c1f2 --suite my_suite --label
+    """
+    from harness.case_listing import show_case
+    from harness.case_reports import show_text
+
+    opened = Suite.open(find_suite(suite))
+    case = opened.case(case_id)
+    truth: Truth | None = None
+    if with_label:
+        truth = load_truths(opened.folder, labels_folder)[case_id]
+    document = show_case(case, truth)
+    _print(as_json, "shown_case", document, lambda: show_text(document))
+
+
+@command.command("check")
+@suite_options
+def check_command(suite: str, labels_folder: Path | None, as_json: bool) -> None:
+    """Check digests, labels (from their raw samples), witnesses, twins and splits.
+
+    Exit status 1 if anything does not hold.
+
+    Example: evalharness cases check --suite recorded_cpu
+    """
+    from cases.taxonomy import Taxonomy
+    from harness.case_reports import check_text
+    from harness.checks import check_suite, composition
+
+    folder = find_suite(suite)
+    checks = check_suite(folder, Taxonomy.load(), labels_folder)
+    counts = composition(load_truths(folder, labels_folder))
+    passed = not any(check.failures for check in checks)
+    document = {"passed": passed, "checks": [asdict(c) for c in checks], "composition": counts}
+    _print(as_json, "checks", document, lambda: check_text(checks, counts))
+    sys.exit(0 if passed else 1)
+
+
+@command.command("audit")
+@suite_options
+def audit_command(suite: str, labels_folder: Path | None, as_json: bool) -> None:
+    """Try to read the answers off words, trivia, single columns and slowness.
+
+    Exit status 1 if words or trivia give answers away.
+
+    Example: evalharness cases audit --suite recorded_cpu
+    """
+    from cases.taxonomy import Taxonomy
+    from harness.audit import audit_suite
+    from harness.case_reports import audit_text
+
+    audit = audit_suite(find_suite(suite), Taxonomy.load(), labels_folder)
+    document = {"passed": audit.passed, **asdict(audit)}
+    _print(as_json, "audit", document, lambda: audit_text(audit))
+    sys.exit(0 if audit.passed else 1)
+
+
+def _print(as_json: bool, kind: str, document: dict[str, Any], text: Callable[[], str]) -> None:
+    if as_json:
+        click.echo(json.dumps({"format": f"evalharness.{kind}/1.0", **document}, indent=1))
+    else:
+        click.echo(text())
