@@ -168,6 +168,6 @@ def _flipped(pairs: pd.DataFrame, first: Scores, second: Scores) -> pd.DataFrame
     other |= (pairs[f"{COLUMN}_a"] - pairs[f"{COLUMN}_b"]).abs() > 1e-12
     rows = pairs.loc[other].reset_index(drop=True)
     for suffix, scores in (("_a", first), ("_b", second)):
-        blamed = scores.findings.groupby("case_id")["cause"].agg(", ".join)
-        rows[f"blamed{suffix}"] = rows["case_id"].map(blamed).fillna("")
+        blamed = scores.findings.groupby("case_id")["cause"].agg(", ".join).to_dict()
+        rows[f"blamed{suffix}"] = [blamed.get(case_id, "") for case_id in rows["case_id"]]
     return rows

@@ -63,6 +63,7 @@ RATES: dict[str, Rate] = {
     "top1": Rate("cases", "top1", "faulty", NO_CASE["faulty"]),
     "top1_wrong": Rate("cases", "top1_wrong", "faulty", NO_CASE["faulty"]),
     "ac_at_3": Rate("cases", "ac_at_3", "faulty", NO_CASE["faulty"]),
+    "window_iou": Rate("faults", "window_iou", empty="no fault has windows"),
     **{f"recall_{x}": Rate("faults", f"right_{x}", empty=NO_CASE["faulty"]) for x in LEVELS},
     **{f"precision_{x}": Rate("findings", f"right_{x}", empty=NO_FINDING) for x in LEVELS},
 }
@@ -147,6 +148,7 @@ STATISTICS: dict[str, Summed] = {
         )
         for x in LEVELS
     },
+    "misattributed_time": Summed(("lost_misattributed", "lost"), ratio, HAS_FAULTS),
     "lost_fraction_error": Summed(("lost_error", "n_faults"), ratio, HAS_FAULTS),
     "lost_fraction_error_floor": Summed(("lost_floor", "n_faults"), ratio, HAS_FAULTS),
 }
@@ -209,14 +211,17 @@ def _metric(name: str, value: float, bounds: Bounds, n: int, groups: int) -> Met
 def _with_columns(tables: Tables, floor: float | None) -> pd.DataFrame:
     """Add the columns of the table of cases that only metrics need."""
     cases, faults = tables.cases, tables.faults
+    lost, misattributed = faults["lost_fraction"], faults["bucket"] == "misattributed"
     frame = cases.assign(
         one=1.0,
         informed=cases["bucket"] == "abstained_informed",
         abstained=~cases["answered"] & (cases["outcome"] == "ok"),
         failed=~cases["outcome"].isin(("unsupported", "ok")),
         unsupported=cases["outcome"] == "unsupported",
-        lost_error=_per_case(cases, faults, faults["predicted_lost_fraction"]),
-        lost_floor=_per_case(cases, faults, floor or 0.0),
+        lost=_per_case(faults, lost, cases),
+        lost_misattributed=_per_case(faults, lost.where(misattributed, 0.0), cases),
+        lost_error=_per_case(faults, (lost - faults["predicted_lost_fraction"]).abs(), cases),
+        lost_floor=_per_case(faults, (lost - (floor or 0.0)).abs(), cases),
     )
     split = {
         name: frame[name.partition("@")[0]].where(frame["verdict"] == name.partition("@")[2], 0.0)
@@ -228,8 +233,8 @@ def _with_columns(tables: Tables, floor: float | None) -> pd.DataFrame:
 
 
 def _per_case(
-    cases: pd.DataFrame, faults: pd.DataFrame, predicted: pd.Series[float] | float
+    faults: pd.DataFrame, values: pd.Series[float], cases: pd.DataFrame
 ) -> pd.Series[float]:
-    """Sum of |predicted - true| lost fraction over the faults of each case."""
-    errors = (faults["lost_fraction"] - predicted).abs().groupby(faults["case_id"]).sum()
-    return cases["case_id"].map(errors).fillna(0.0).astype(float)
+    """Sum a value of the faults over each case, 0 for a case without faults."""
+    sums = values.groupby(faults["case_id"]).sum()
+    return cases["case_id"].map(sums).fillna(0.0).astype(float)

@@ -15,6 +15,7 @@ from scorers.inputs import Label, Response, Tree
 from scorers.judging import Judgement, judge
 from scorers.levels import LEVELS, credited, finding_levels
 from scorers.ranking import accuracy_at, first_rank, reciprocal_rank
+from scorers.windows import overlap
 
 Row = dict[str, Any]
 
@@ -128,6 +129,7 @@ FAULT_COLUMNS = [
     "blamed",
     "lost_fraction",
     "predicted_lost_fraction",
+    "window_iou",
     *(f"right_{level}" for level in LEVELS),
 ]
 
@@ -152,6 +154,7 @@ def _fault_rows(
                 "blamed": None if i is None else response.findings[i].cause,
                 "lost_fraction": fault.lost_fraction.value,
                 "predicted_lost_fraction": predicted[j],
+                "window_iou": _window_iou(fault, response.findings, judgement, j),
             }
             | {f"right_{level}": right[level][j] for level in LEVELS}
         )
@@ -181,6 +184,15 @@ def _predictions(findings: Sequence[Finding], judgement: Judgement) -> list[floa
         )
         for right in judgement.credits
     ]
+
+
+def _window_iou(
+    fault: Fault, findings: Sequence[Finding], judgement: Judgement, j: int
+) -> float | None:
+    """Overlap with the windows of the answers right for a fault; None if it has no windows."""
+    if not fault.windows:
+        return None
+    return overlap([w for i in judgement.credits[j] for w in findings[i].windows], fault.windows)
 
 
 FINDING_COLUMNS = [

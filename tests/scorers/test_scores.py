@@ -112,6 +112,14 @@ def test_one_finding_for_two_faults_shares_its_lost_fraction(make, tree):
     assert list(faults["predicted_lost_fraction"]) == [0.2, 0.2]
 
 
+def test_misattributed_time_is_that_of_faults_for_which_another_cause_is_blamed(make, tree):
+    faults = make.fault("slow_link", lost=0.3), make.fault("gpu_throttle", lost=0.1)
+    answer = make.says(make.finding("lossy_link", make.at(0)))
+    scores = score([make.label(*faults)], {"case0": answer}, tree)
+    assert list(scores.faults["bucket"]) == ["misattributed", "missed"]
+    assert value(scores, "misattributed_time") == pytest.approx(0.75)
+
+
 def test_levels_of_misplaced_coarse_and_wrong_findings(make, tree):
     label = make.label(make.fault("slow_link", make.at(0)))
 

@@ -6,13 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cases.schema import JOB
+from cases.schema import JOB, Window
 from cases.taxonomy import Taxonomy
 from scorers import score
 from scorers.intervals import rate_bounds
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scoring.md"
 ROW = re.compile(r"\| `(\w[\w.]*)` \|.*\| (-?\d\.\d{4}) \|")
+
+
+def seconds(start, end):
+    return (Window(start_ns=start * 10**9, end_ns=end * 10**9),)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +26,7 @@ def scores(make):
     slow_rank = make.fault("cpu_contention_colocated", make.at(2), 0.2, victims=(0, 1, 3))
     labels = [
         make.label(slow_rank, **where[0]),
-        make.label(make.fault("dataloader_cpu_bound", JOB, 0.3), **where[1]),
+        make.label(make.fault("dataloader_cpu_bound", JOB, 0.3, windows=seconds(1, 3)), **where[1]),
         make.label(make.fault("thermal_throttle", make.at(0), 0.1), **where[2]),
         make.label(**where[3]),
         make.undecidable(**where[4]),
@@ -34,7 +38,10 @@ def scores(make):
             case_id="job1",
         ),
         make.says(
-            make.finding("dataloader_cpu_bound", JOB, 0.9, lost_fraction=0.25), case_id="job2"
+            make.finding(
+                "dataloader_cpu_bound", JOB, 0.9, lost_fraction=0.25, windows=seconds(2, 4)
+            ),
+            case_id="job2",
         ),
         make.says(make.finding("gpu_clocks", make.at(0), 0.7), case_id="job3"),
         make.says(make.finding("padding_waste", None, 0.4), case_id="job4"),
