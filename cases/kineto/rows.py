@@ -41,7 +41,6 @@ NUMBERS = (
     "stream",
     "correlation",
     "external_id",
-    "external_id_2021",
     "bytes",
     "sequence_number",
 )
@@ -112,7 +111,7 @@ def gather(events: Sequence[Any]) -> Rows:
     rows = Rows()
     name, category, pid, tid = rows.names, rows.categories, rows.pids, rows.tids
     lists = [rows.numbers[name] for name in NUMBERS]
-    device, stream, correlation, external_id, external_id_2021, size, sequence_number = lists
+    device, stream, correlation, external_id, size, sequence_number = lists
     without = [values for values in lists if values is not device and values is not size]
     kinds: Counter[type] = Counter()
     for place, event in enumerate(events):
@@ -126,8 +125,8 @@ def gather(events: Sequence[Any]) -> Rows:
             device.append(args.device)
             stream.append(args.stream)
             correlation.append(args.correlation)
-            external_id.append(args.external_id)
-            external_id_2021.append(args.external_id_2021)
+            own = args.external_id
+            external_id.append(args.external_id_2021 if own == NONE else own)
             size.append(args.bytes)
             sequence_number.append(args.sequence_number)
         elif kind is Instant or kind is OldInstant:
@@ -176,8 +175,6 @@ def _argument_cells(rows: Rows) -> dict[str, Any]:
     columns = {name: whole_numbers(values) for name, values in rows.numbers.items()}
     for name in ("device", "stream"):
         columns[name][columns[name] == -1] = NONE  # Kineto's "none in particular"
-    old = columns.pop("external_id_2021")
-    columns["external_id"] = np.where(columns["external_id"] == NONE, old, columns["external_id"])
     return {name: nullable(column) for name, column in columns.items()}
 
 
