@@ -75,7 +75,7 @@ def read_table(path: Path, name: str) -> pa.Table:
             _check_size(path, _text_bytes(table.column(text)), MAX_CONTENT_BYTES, "bytes")
         table = table.cast(declared)
         table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())
         raise BundleError(f"must be an intact Parquet file ({reason})", where=path) from None
     _check_numbers(path, table)

@@ -88,8 +88,8 @@ def _design(features: pd.DataFrame) -> Floats:
     numeric = features.select_dtypes("number").astype(float)
     texts = features.drop(columns=list(numeric.columns)).astype(str)
     # Ranks instead of values: a leak is found whatever its scale, and no outlier rules the fit.
-    parts = [numeric.rank(), pd.get_dummies(texts, dtype=float)]
-    x = pd.concat(parts, axis="columns").fillna(-1.0).to_numpy()
+    dummies = [pd.get_dummies(texts, dtype=float)] if len(texts.columns) else []
+    x = pd.concat([numeric.rank(), *dummies], axis="columns").fillna(-1.0).to_numpy()
     spread = x.std(axis=0)
     kept = x[:, spread > 0]
     return np.asarray((kept - kept.mean(axis=0)) / spread[spread > 0])
