@@ -9,7 +9,11 @@ from cases.errors import InputError
 from cases.schema import Locus
 from harness.checklist import Checklist
 from harness.judge import Truth, duration_ns
+from harness.step_time import mean_step_ns
 from harness.witnesses import holds
+
+# Long recordings are shipped as means over stretches of steps, cut anew.
+SHIPPED_TOLERANCE = 0.02
 
 
 def check_case(checklist: Checklist, case: Case, truth: Truth) -> None:
@@ -49,6 +53,16 @@ def _withheld_problems(case: Case, truth: Truth) -> Iterator[str]:
             yield f"{signal} is there"
     if len(truth.candidates) < 2:
         yield f"at least two causes must remain, found {list(truth.candidates)}"
+
+
+def shipped_problems(case: Case, twin: Case | None, truth: Truth) -> Iterator[str]:
+    """Compare the shipped recording with its twin, or a healthy one with its reference run."""
+    baseline = case.reference if truth.validation.decision == "healthy" else twin
+    mine, before = mean_step_ns(case), mean_step_ns(baseline) if baseline else None
+    if mine and before:
+        found, stated = mine / before, truth.validation.shipped_ratio
+        if abs(found / stated - 1) > SHIPPED_TOLERANCE:
+            yield f"the recordings give a ratio of {found:.3f}, the label states {stated:.3f}"
 
 
 def witness_problems(case: Case, sql: str, expected: bool) -> Iterator[str]:

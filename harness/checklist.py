@@ -21,6 +21,7 @@ ABOUT = {
     "suite_digest": "cases, labels and taxonomy are what suite.json states",
     "label_rule": "the raw samples decide as the label does",
     "cost": "the fresh samples give the stated cost",
+    "shipped": "the shipped recording is as slow as the label says",
     "taxonomy": "every cause named is a cause of the taxonomy",
     "locus": "the place exists in the topology",
     "windows": "the fault acts within the recording",

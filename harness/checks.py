@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cases.bundle import Suite
+from cases.case import Case
 from cases.errors import InputError
 from cases.taxonomy import Taxonomy
-from harness.check_cases import check_case, witness_problems
+from harness.check_cases import check_case, shipped_problems, witness_problems
 from harness.check_labels import check_label
 from harness.checklist import Check, Checklist
 from harness.judge import Truth, labelled_digest, load_truths
@@ -40,6 +41,8 @@ def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
             continue
         checklist.add("digest", case_id, [])
         check_case(checklist, case, truth)
+        twin = _sound_case(suite, truth.twin)
+        checklist.add("shipped", case_id, shipped_problems(case, twin, truth))
         for owner, sql in queries[case_id]:
             name = "witness" if owner == case_id else "witness_false"
             where = case_id if owner == case_id else f"{owner} on {case_id}"
@@ -53,7 +56,8 @@ def composition(truths: dict[str, Truth]) -> dict[str, dict[str, int]]:
         "healthy with decoy" if t.verdict == "healthy" and t.decoys else t.verdict
         for t in truths.values()
     ]
-    causes = [fault.cause for truth in truths.values() for fault in truth.faults]
+    faulty = [truth for truth in truths.values() if truth.verdict == "faulty"]
+    causes = [fault.cause for truth in faulty for fault in truth.faults]
     return {
         "verdict": dict(sorted(Counter(kinds).items())),
         "cause": dict(sorted(Counter(causes).items())),
@@ -70,6 +74,14 @@ def witness_queries(truths: dict[str, Truth]) -> dict[str, list[tuple[str, str]]
             for target in (owner, *truth.witness.false_on):
                 queries[target].append((owner, truth.witness.sql))
     return queries
+
+
+def _sound_case(suite: Suite, case_id: str | None) -> Case | None:
+    """Open a case, None where there is none or it is damaged, which its own check tells."""
+    try:
+        return suite.case(case_id) if case_id in suite.info.cases else None
+    except InputError:
+        return None
 
 
 def _suite_problems(suite: Suite, digest: str) -> Iterator[str]:

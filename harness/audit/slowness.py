@@ -41,7 +41,11 @@ def slowness_guess(
         truths: Labels by case id.
         seed: Seed of the permutations.
     """
-    judged = [case_id for case_id in slowdowns if len(truths[case_id].faults) == 1]
+    judged = [
+        case_id
+        for case_id in slowdowns
+        if truths[case_id].verdict == "faulty" and len(truths[case_id].faults) == 1
+    ]
     causes = np.array([truths[case_id].faults[0].cause for case_id in judged])
     groups = np.array([truths[case_id].group for case_id in judged])
     if len(set(causes)) < 2 or len(set(groups)) < 2:

@@ -30,6 +30,7 @@ def test_sound_suite_passes_every_check(tiny_suite: Path) -> None:
         "suite_digest": 1,
         "label_rule": 9,
         "cost": 9,
+        "shipped": 9,
         "taxonomy": 9,
         "locus": 9,
         "windows": 9,
@@ -59,6 +60,10 @@ def _slower_samples(label: dict[str, Any], ids: dict[str, str]) -> None:
 
 def _cheaper(label: dict[str, Any], ids: dict[str, str]) -> None:
     label["faults"][0]["lost_fraction"]["value"] = 0.5
+
+
+def _milder_recording(label: dict[str, Any], ids: dict[str, str]) -> None:
+    label["validation"]["shipped_ratio"] = 1.4
 
 
 def _unknown_cause(label: dict[str, Any], ids: dict[str, str]) -> None:
@@ -94,6 +99,7 @@ def _other_split(label: dict[str, Any], ids: dict[str, str]) -> None:
     [
         (_slower_samples, "label_rule"),
         (_cheaper, "cost"),
+        (_milder_recording, "shipped"),
         (_unknown_cause, "taxonomy"),
         (_no_such_host, "locus"),
         (_late_window, "windows"),
@@ -121,8 +127,9 @@ def test_changed_label_changes_the_suite(tiny_copy: Path, tiny_ids: dict[str, st
     assert list(failures(tiny_copy)) == ["suite_digest"]
 
 
-def test_damaged_case_is_named(tiny_copy: Path, tiny_ids: dict[str, str]) -> None:
-    case_id = tiny_ids["loader_train"]
+@pytest.mark.parametrize("role", ["loader_train", "twin_train"])
+def test_damaged_case_is_named(tiny_copy: Path, tiny_ids: dict[str, str], role: str) -> None:
+    case_id = tiny_ids[role]
     (tiny_copy / case_id / "signals" / "host.parquet").unlink()
     found = failures(tiny_copy)
     assert list(found) == ["digest"]
