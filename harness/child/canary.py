@@ -31,7 +31,7 @@ def _readable(path: str) -> bool:
     """Whether a file can be read, or a folder listed and found to hold something."""
     try:
         target = Path(path)
-        return bool(os.listdir(target) if target.is_dir() else target.read_bytes()[:1])
+        return bool([*target.iterdir()] if target.is_dir() else target.read_bytes()[:1])
     except OSError:
         return False
 

@@ -62,7 +62,7 @@ def ask(diagnose: Diagnose, case_folder: str, answer_fd: int) -> None:
         letter, text = OK, as_json(diagnose(Case.open(Path(case_folder))))
     except MemoryError:
         letter, text = OUT_OF_MEMORY, traceback.format_exc()
-    except UnreadableAnswer as error:
+    except UnreadableAnswerError as error:
         letter, text = UNREADABLE, str(error)
     except BaseException:
         letter, text = RAISED, traceback.format_exc()[-TRACEBACK_CHARACTERS:]
@@ -73,7 +73,7 @@ def ask(diagnose: Diagnose, case_folder: str, answer_fd: int) -> None:
         view = view[os.write(answer_fd, view) :]
 
 
-class UnreadableAnswer(Exception):
+class UnreadableAnswerError(Exception):
     """What the diagnoser returned cannot be an answer."""
 
 
@@ -86,11 +86,11 @@ def as_json(answer: Any) -> str:
     if hasattr(answer, "model_dump"):
         answer = answer.model_dump(mode="json")
     if not isinstance(answer, dict):
-        raise UnreadableAnswer(f"must be a Diagnosis or a dict, found {type(answer).__name__}")
+        raise UnreadableAnswerError(f"must be a Diagnosis or a dict, found {type(answer).__name__}")
     try:
         return json.dumps(answer, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UnreadableAnswer(f"must be JSON ({error})") from None
+        raise UnreadableAnswerError(f"must be JSON ({error})") from None
 
 
 def _plain(value: Any) -> Any:

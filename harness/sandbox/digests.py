@@ -32,9 +32,7 @@ def tree_digest(paths: Iterable[Path]) -> str:
     Raises:
         InputError: a file cannot be read.
     """
-    listed = [
-        [name, file_digest(file)] for path in paths for name, file in sorted(_files(path))
-    ]
+    listed = [[name, file_digest(file)] for path in paths for name, file in sorted(_files(path))]
     return named_digest(canonical_json(listed))
 
 

@@ -9,7 +9,17 @@ from typing import Literal
 from cases.errors import HarnessError
 
 Level = Literal["bwrap", "process"]
-PROBE = ("--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+PROBE = (
+    "--unshare-all",
+    "--unshare-user",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+)
 PROBE_TIMEOUT_S = 20.0
 
 

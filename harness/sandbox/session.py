@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import site
@@ -9,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -32,7 +32,7 @@ SEPARATE = (
 )
 
 
-class LimitReached(Exception):
+class LimitError(Exception):
     """The diagnoser used more than it may; `limit` is the outcome that this means."""
 
     def __init__(self, limit: Literal["timeout", "out_of_memory"], seconds: float) -> None:
@@ -41,7 +41,7 @@ class LimitReached(Exception):
         self.seconds = seconds
 
 
-class Broken(Exception):
+class BrokenSessionError(Exception):
     """The zygote ended or answered nonsense."""
 
 
@@ -64,7 +64,7 @@ class Session:
         self._standing: set[int] = set()
         self.peak_memory_bytes = 0
         self.case = CASE if level == "bwrap" else view.case
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the session
         self._scratch = None if level == "bwrap" else Path(tempfile.mkdtemp(prefix="evalharness."))
         try:
             self._process = self._start()
@@ -79,13 +79,18 @@ class Session:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self.close()
 
     @property
     def log(self) -> str:
         """The last of what the zygote itself printed."""
+        if self._log.closed:
+            return ""
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 2000))
         return self._log.read().decode(errors="replace").strip()
 
@@ -93,8 +98,8 @@ class Session:
         """Send one request and return its reply, watching time and memory meanwhile.
 
         Raises:
-            LimitReached: time or memory ran out; the session has been closed.
-            Broken: the zygote is gone or answered nonsense; the session has been closed.
+            LimitError: time or memory ran out; the session has been closed.
+            BrokenSessionError: the zygote is gone or answered nonsense; the session is closed.
         """
         self._requests += 1
         self.peak_memory_bytes = 0
@@ -103,15 +108,16 @@ class Session:
             send(self._inbox, {"id": self._requests, "op": op, **fields})
             while (reply := self._reader.receive(POLL_S)) is None:
                 self._watch(time.monotonic() - start, timeout_s)
-        except LimitReached:
+        except LimitError:
             self.close()
             raise
         except (OSError, EOFError, ValueError) as error:
+            said = f"{error}\n{self.log}".strip()
             self.close()
-            raise Broken(f"{error}\n{self.log}".strip()) from error
+            raise BrokenSessionError(said) from error
         if reply.get("id") != self._requests:
             self.close()
-            raise Broken("the reply belongs to no request")
+            raise BrokenSessionError("the reply belongs to no request")
         return reply
 
     def settle(self) -> None:
@@ -131,10 +137,12 @@ class Session:
             self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
-                _quietly(pipe.close)
+                with contextlib.suppress(OSError):
+                    pipe.close()
         self._clear()
 
     def _clear(self) -> None:
+        self._log.close()
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -143,12 +151,19 @@ class Session:
         memory = tree_memory(running, self._limits.memory_bytes)
         self.peak_memory_bytes = max(self.peak_memory_bytes, memory)
         if memory > self._limits.memory_bytes:
-            raise LimitReached("out_of_memory", seconds)
+            raise LimitError("out_of_memory", seconds)
         if seconds > timeout_s:
-            raise LimitReached("timeout", seconds)
+            raise LimitError("timeout", seconds)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        python = [sys.executable, "-P", "-s", "-m", "harness.child", str(self._limits.scratch_bytes)]
+        python = [
+            sys.executable,
+            "-P",
+            "-s",
+            "-m",
+            "harness.child",
+            str(self._limits.scratch_bytes),
+        ]
         if self._scratch:
             return self._open([*python, "--warden", str(self._scratch)], self._view.code)
         network = ["--share-net"] if self._view.network else []
@@ -196,10 +211,3 @@ def environment(code: Path, scratch: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         **{f"{library}_NUM_THREADS": "1" for library in THREADS},
     }
-
-
-def _quietly(action: Callable[[], object]) -> None:
-    try:
-        action()
-    except OSError:
-        pass

@@ -62,7 +62,7 @@ class View:
             *("--size", size, "--tmpfs", str(SHARED_MEMORY)),
             *("--size", size, "--tmpfs", str(SCRATCH)),
             *(() if _below(TEMPORARY, binds) else ("--symlink", str(SCRATCH), str(TEMPORARY))),
-            *("--remount-ro", "/dev", "--remount-ro", "/"),
+            *(word for path in (*masks, "/dev", "/") for word in ("--remount-ro", str(path))),
         ]
 
     def _visible(self) -> set[Path]:

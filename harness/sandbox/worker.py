@@ -18,7 +18,7 @@ from harness.sandbox.canary import probe, reached
 from harness.sandbox.level import Level
 from harness.sandbox.limits import Limits
 from harness.sandbox.public_code import copy_public_code
-from harness.sandbox.session import Broken, LimitReached, Session
+from harness.sandbox.session import BrokenSessionError, LimitError, Session
 from harness.sandbox.view import View
 
 CANARY_TIMEOUT_S = 30.0
@@ -132,10 +132,10 @@ class Worker:
         op = {"op": "command", "argv": self._task.argv} if self._task.argv else {"op": "case"}
         try:
             reply = session.ask(**op, timeout_s=limits.timeout_s, folder=str(session.case))
-        except LimitReached as reached:
+        except LimitError as reached:
             used = session.peak_memory_bytes
             return CaseRun(reached.limit, seconds=reached.seconds, peak_memory_bytes=used)
-        except Broken as broken:
+        except BrokenSessionError as broken:
             return CaseRun("error", error=f"the diagnoser ended its own supervisor: {broken}")
         if self._task.argv or not reply["clean"]:
             session.close()
@@ -155,7 +155,7 @@ class Worker:
             if self.reached is None:
                 with probe(place.secrets) as attempts:
                     self.reached = reached(session.ask("canary", CANARY_TIMEOUT_S, probe=attempts))
-        except (Broken, LimitReached) as error:
+        except (BrokenSessionError, LimitError) as error:
             self._session = None
             raise HarnessError(f"the sandbox must start: {error}") from error
         if not task.argv:
@@ -167,12 +167,14 @@ class Worker:
         try:
             reply = session.ask("import", self._place.limits.import_timeout_s, **fields)
             error = reply["error"]
-        except (Broken, LimitReached) as broken:
+        except (BrokenSessionError, LimitError) as broken:
             error = f"{type(broken).__name__}: {broken}"
         if error:
             session.close()
             self._session = None
-            raise InputError(f"must be importable where diagnosers run:\n{error}", where="diagnoser")
+            raise InputError(
+                f"must be importable where diagnosers run:\n{error}", where="diagnoser"
+            )
         self.needs = reply["needs"]
 
 

@@ -1,0 +1,92 @@
+"""Scores as text: a row per diagnoser, the floors under them, intervals beside the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.aligned import aligned
+
+WRONG = {
+    "misled": "misled_rate",
+    "misattribution": "misattribution_rate",
+    "false alarm": "false_alarm_rate",
+    "overclaim": "overclaim_rate",
+    "net benefit*": "net_benefit_w1_reference",
+    "failed": "failed_rate",
+}
+RIGHT = {
+    "recall cause": "recall_cause",
+    "recall cause+place": "recall_cause_and_locus",
+    "precision cause": "precision_cause",
+    "precision cause+place": "precision_cause_and_locus",
+    "top1": "top1",
+}
+REFERENCE = "* at reference prevalence: 20 % faulty, 70 % healthy, 10 % undecidable"
+
+
+def render(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Return two tables for summaries of one suite: how often misled, and how often right.
+
+    A figure stands with its 95 % interval, `[?]` where there are too few groups for one, and
+    `-` where there is nothing to count.
+    """
+    first = summaries[0]
+    mix = ", ".join(f"{number} {name}" for name, number in first["composition"].items())
+    head = f"{first['suite']}: {first['cases']} cases ({mix}) in {first['groups']} groups"
+    parts = [head, _table(summaries, WRONG, seconds=True), REFERENCE]
+    parts += [_table(summaries, RIGHT, seconds=False), *_notes(summaries)]
+    return "\n\n".join(parts)
+
+
+def cell(metric: Mapping[str, Any] | None) -> str:
+    """Write one figure.
+
+    >>> cell({"value": 0.25, "low": 0.1, "high": 0.4}), cell({"value": 0.25})
+    ('0.25 [0.10, 0.40]', '0.25 [?]')
+    """
+    if metric is None or metric["value"] is None:
+        return "-"
+    if metric.get("low") is None:
+        return f"{metric['value']:.2f} [?]"
+    return f"{metric['value']:.2f} [{metric['low']:.2f}, {metric['high']:.2f}]"
+
+
+def _table(
+    summaries: Sequence[Mapping[str, Any]], columns: Mapping[str, str], seconds: bool
+) -> str:
+    names = {name: metric for name, metric in columns.items() if _known(summaries, metric)}
+    rows = [
+        [
+            summary["diagnoser"],
+            *(cell(summary["metrics"].get(metric)) for metric in names.values()),
+            *([_seconds(summary)] if seconds else []),
+        ]
+        for summary in summaries
+    ]
+    for floor, values in summaries[0]["floors"].items():
+        figures = (values.get(metric) for metric in names.values())
+        shown = ("-" if value is None else f"{value:.2f}" for value in figures)
+        rows.append([f"floor: {floor}", *shown, *([""] if seconds else [])])
+    return aligned(["diagnoser", *names, *(["s/case"] if seconds else [])], rows)
+
+
+def _known(summaries: Sequence[Mapping[str, Any]], metric: str) -> bool:
+    return any(metric in summary["metrics"] for summary in summaries)
+
+
+def _seconds(summary: Mapping[str, Any]) -> str:
+    value = summary["timing"]["seconds_median"]
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    notes = []
+    for summary in summaries:
+        isolation = summary["isolation"]
+        if not isolation["sealed"]:
+            reason = f" ({isolation['note']})" if isolation.get("note") else ""
+            notes.append(f"{summary['diagnoser']}: unsealed, labels were within reach{reason}")
+        if not summary["ranked"]:
+            notes.append(f"{summary['diagnoser']}: not ranked")
+    return ["\n".join(notes)] if notes else []
