@@ -51,6 +51,34 @@ def test_random_flips_come_close_to_all_of_them():
     assert sign_flip_p(parts, seed=0) == sign_flip_p(parts, seed=0)
 
 
+def test_the_observed_signs_are_one_of_the_flips():
+    assert sign_flip_p(np.ones(40)) == 1 / 10_000
+
+
+def test_bounds_are_of_90_percent(make, tree):
+    labels = [make.label(make.fault(), case_id=f"bad{i}", group=f"g{i}") for i in range(10)]
+
+    def finds(count):
+        answers = {
+            x.case_id: make.says(
+                *[make.finding("slow_link", make.at(0))] * (i < count), case_id=x.case_id
+            )
+            for i, x in enumerate(labels)
+        }
+        return score(labels, answers, tree)
+
+    result = compare(finds(7), finds(0), margin=0.1)
+    # Seven ones and three zeros: variance 2.1/9, t with 9 degrees of freedom at 95 % 1.833113.
+    half = 1.833113 * (2.1 / 9 / 10) ** 0.5
+    assert (result.low, result.high) == pytest.approx((0.7 - half, 0.7 + half))
+    assert result.p_value == 2 / 2**7
+
+
+def test_six_differing_groups_are_enough(with_right):
+    result = compare(with_right(26), with_right(20), margin=0.01)
+    assert (result.p_value, result.verdict) == (2 / 2**6, "better")
+
+
 def test_better_and_worse(with_right):
     result = compare(with_right(40), with_right(20), margin=0.01)
     # Twenty of sixty faulty cases more, with weight 0.2 of 0.9 as there are no undecidable ones.
@@ -93,6 +121,13 @@ def test_equivalent_within_the_margin_and_inconclusive_beyond(make, suite, tree)
         finds({f"bad{i:02d}" for i in range(10)}),
         finds({f"bad{i}" for i in range(10, 20)}),
     )
+    lagging = compare(
+        finds({f"bad{i}" for i in range(10, 20)}),
+        finds({f"bad{i}" for i in range(20, 34)}),
+        margin=0.03,
+    )
+    assert lagging.low < -0.03 < lagging.high < 0.03
+    assert lagging.verdict == "inconclusive"
     wide, narrow = compare(one, other, margin=0.2), compare(one, other, margin=0.01)
     assert wide.difference == narrow.difference == pytest.approx(0)
     assert wide.p_value == 1

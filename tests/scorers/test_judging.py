@@ -60,6 +60,22 @@ def test_one_fault_on_many_ranks_named_rank_by_rank(make, judged):
     assert judged(case, *answers)[:2] == (["found"], ["true"] * 4)
 
 
+def test_what_is_elsewhere_is_false_even_where_the_union_is_right(make, judged):
+    # Together 0, 1, 2, 7 of 0, 1, 2, 3: Jaccard 3/5, 3/4 - 1/4 = 1/2.
+    case = make.label(make.fault(where=make.at(0, 1, 2, 3)), ranks=8)
+    answers = make.finding(where=make.at(0, 1, 2)), make.finding(where=make.at(7))
+    assert judged(case, *answers)[:2] == (["found"], ["true", "false"])
+
+
+def test_a_right_union_credits_only_faults_of_which_it_covers_half(make, judged):
+    # 0 to 3 of 0 to 5: Jaccard 2/3; but only one of the second fault's three ranks.
+    case = make.label(
+        make.fault(where=make.at(0, 1, 2)), make.fault(where=make.at(3, 4, 5)), ranks=16
+    )
+    answer = make.finding(where=make.at(0, 1, 2, 3))
+    assert judged(case, answer)[:2] == (["found", "missed"], ["true"])
+
+
 def test_one_of_two_places_named_finds_one_and_misses_the_other(make, judged):
     case = make.label(make.fault(where=make.at(0)), make.fault(where=make.at(1)))
     assert judged(case, make.finding(where=make.at(0)))[:2] == (["found", "missed"], ["true"])
@@ -110,6 +126,12 @@ def test_kinds_of_misattribution(make, judged, blamed, where, kind):
     buckets, _, kinds = judged(case, make.finding(blamed, make.at(*where)))
     assert kinds == [kind]
     assert buckets == ["misattributed" if kind else "found_coarse"]
+
+
+def test_an_operator_is_no_victim(make, judged):
+    case = make.label(make.fault(victims=(1, 2, 3)))
+    where = Locus(scope="op", ops=("aten::mm",))
+    assert judged(case, make.finding("slow_loader", where))[2] == ["other"]
 
 
 def test_root_and_its_symptom_both_named_as_roots(make, judged):

@@ -46,6 +46,7 @@ def test_loci_resolve_to_ranks(make, locus, ranks):
         ((1,), (0,), 4, False),
         ((0,), (0, 1), 2, True),  # N = |L|: the second term is 0
         ((9,), (0,), 4, False),
+        ((0, 1, 9), (0, 1), 2, True),  # a rank that is not there, but the second term is 0
     ],
 )
 def test_ranks_need_overlap_beyond_chance(make, right, found, true, ranks, expected):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cases.errors import HarnessError, InputError
 from cases.schema import JOB
 from cases.taxonomy import Taxonomy
-from scorers import Label, score
+from scorers import Label, score, validate
 from scorers.buckets import CASE_BUCKETS
 from scorers.judging import FAULT_BUCKETS
 
@@ -120,6 +120,62 @@ def test_misattributed_time_is_that_of_faults_for_which_another_cause_is_blamed(
     assert value(scores, "misattributed_time") == pytest.approx(0.75)
 
 
+def test_a_surplus_answer_adds_nothing_to_the_predicted_time(make, tree):
+    label = make.label(make.fault("slow_link", acceptable=("lossy_link",)))
+    answers = [
+        make.finding(cause, make.at(0), confidence, lost_fraction=0.2)
+        for cause, confidence in (("slow_link", 0.9), ("lossy_link", 0.1))
+    ]
+    faults = score([label], {"case0": make.says(*answers)}, tree).faults
+    assert list(faults["predicted_lost_fraction"]) == [0.2]
+
+
+def test_symptoms_are_no_answers(make, tree):
+    label = make.label(make.fault("slow_link"))
+    symptom = {"role": "symptom", "caused_by": "slow_link"}
+    root = make.finding("slow_link", make.at(0))
+    false_symptom = make.finding("cpu_contention", **symptom)
+    scores = score([label], {"case0": make.says(root, false_symptom)}, tree)
+    assert value(scores, "precision_domain") == 0.5  # although the domain is the fault's
+    wrong_root = make.finding("gpu_throttle", make.at(0))
+    as_symptom = make.finding("slow_link", make.at(0), role="symptom", caused_by="gpu_throttle")
+    scores = score([label], {"case0": make.says(wrong_root, as_symptom)}, tree)
+    assert value(scores, "recall_domain") == 0
+
+
+def test_the_scarcest_kind_of_case_decides_about_intervals(make, answer_all, tree):
+    faulty = [make.label(make.fault(), case_id=f"bad{i}", group=f"g{i}") for i in range(10)]
+    others = [
+        build(case_id=f"{name}{i}", group=f"g{i}")
+        for i in range(5)
+        for name, build in (("good", make.label), ("dark", make.undecidable))
+    ]
+    labels = faulty + others
+    scores = score(labels, answer_all(labels, lambda _: ()), tree)
+    assert scores.metrics["net_benefit_w1"].low is not None
+    metric = scores.metrics["net_benefit_w1_reference"]
+    assert (metric.groups, metric.n, metric.low) == (5, 20, None)
+    assert metric.note == "no interval: 5 groups, at least 6 are needed"
+
+
+def test_intervals_stay_within_the_range_of_their_metric(make, tree):
+    labels = [make.label(make.fault(), case_id=f"bad{i}", group=f"g{i}") for i in range(8)]
+    responses = {
+        x.case_id: make.says(*[make.finding("slow_link", make.at(0))] * (i > 0), case_id=x.case_id)
+        for i, x in enumerate(labels)
+    }
+    mrr = score(labels, responses, tree).metrics["mrr"]
+    assert (mrr.value, mrr.high) == (7 / 8, 1)
+
+
+def test_candidates_must_be_known_causes(make, tree):
+    answer = make.abstains(candidates=("gremlins",))
+    assert validate(answer.diagnosis, tree) == (
+        "cause must be a name of the taxonomy, found 'gremlins'"
+    )
+    assert score([make.label()], {"case0": answer}, tree).cases["outcome"].item() == "invalid"
+
+
 def test_levels_of_misplaced_coarse_and_wrong_findings(make, tree):
     label = make.label(make.fault("slow_link", make.at(0)))
 
@@ -219,17 +275,20 @@ def test_confusion_counts_what_was_blamed(make, tree):
         make.label(make.fault("slow_link"), case_id="case0"),
         make.label(make.fault("slow_link"), case_id="case1"),
         make.label(case_id="case2"),
+        make.undecidable(case_id="case3"),
     ]
     responses = {
         "case0": make.says(make.finding("lossy_link", make.at(0)), case_id="case0"),
         "case1": make.says(case_id="case1"),
         "case2": make.says(make.finding("power_cap"), case_id="case2"),
+        "case3": make.says(make.finding("slow_link"), case_id="case3"),
     }
     rows = score(labels, responses, tree).confusion.to_numpy().tolist()
     assert rows == [
         ["healthy", "power_cap", "other", 1],
         ["slow_link", "", "missed", 1],
         ["slow_link", "lossy_link", "same_mechanism", 1],
+        ["undecidable", "slow_link", "other", 1],
     ]
 
 
