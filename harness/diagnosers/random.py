@@ -27,7 +27,7 @@ def diagnose(case: Case, settings: Prior) -> Diagnosis:
     if verdict == "undecidable" or not causes:
         return Diagnosis(verdict="abstain", confidence=0.0)
     drawn = int(rng.choice(len(causes), p=_shares(causes)))
-    share = float(_shares(causes)[drawn])
+    share = _shares(causes)[drawn]
     finding = Finding(cause=list(causes)[drawn], locus=JOB, confidence=share)
     return Diagnosis(verdict="faulty", findings=(finding,), confidence=share)
 
@@ -41,6 +41,6 @@ def content_number(case: Case) -> int:
     return int.from_bytes(digest.digest()[:8], "big")
 
 
-def _shares(counts: dict[str, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    numbers = np.array(list(counts.values()), dtype=np.float64)
-    return numbers / numbers.sum()
+def _shares(counts: dict[str, int]) -> list[float]:
+    total = sum(counts.values())
+    return [number / total for number in counts.values()]
