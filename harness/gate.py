@@ -70,9 +70,9 @@ def judge_threshold(threshold: Threshold, result: StoredResult) -> Ruling:
     metric = metrics[threshold.metric]
     sign, limit = ("<=", threshold.max) if threshold.max is not None else (">=", threshold.min)
     assert limit is not None
-    rule = f"{threshold.metric} {sign} {limit:g} ({threshold.on})"
+    rule = f"{threshold.metric} {sign} {limit:g} ({threshold.by})"
     # A floor is a ceiling on the negated metric.
-    best, worst = _ends(metric, threshold.on)
+    best, worst = _ends(metric, threshold.by)
     if best is None or worst is None:
         absent = "no value" if metric.value is None else "no interval"
         return Ruling(rule, "inconclusive", show(metric), metric.note or absent)
@@ -85,6 +85,6 @@ def judge_threshold(threshold: Threshold, result: StoredResult) -> Ruling:
     return Ruling(rule, "inconclusive", show(metric), "the interval holds the limit")
 
 
-def _ends(metric: Metric, on: str) -> tuple[float | None, float | None]:
+def _ends(metric: Metric, by: str) -> tuple[float | None, float | None]:
     """Return the lowest and highest value that is held against the limit."""
-    return (metric.low, metric.high) if on == "bound" else (metric.value, metric.value)
+    return (metric.low, metric.high) if by == "bound" else (metric.value, metric.value)

@@ -9,20 +9,22 @@ from harness.stored import Metric
 from harness.tracked import TrackedRun
 
 RANKED_BY = "net_benefit_w1_reference"
+# For suites that lack healthy or undecidable cases, where the reference mix has no meaning.
+OWN_MIX = "net_benefit_w1"
 # column title -> metric; the first is the headline, though silence would win by it
 COLUMNS = {
     "misled": "misled_rate",
     "net benefit": RANKED_BY,
+    "net benefit, own mix": OWN_MIX,
     "recall, cause and place": "recall_cause_and_locus",
     "recall, cause": "recall_cause",
     "precision, cause": "precision_cause",
     "false alarms": "false_alarm_rate",
 }
-NOTES = (
-    "Ranked by net benefit at reference prevalence (a false finding costs what a right one"
-    " gains; silence scores 0), because a diagnoser that says nothing is never misled.",
-    "In brackets: intervals. Tied: the interval holds the leader's value, or there is none.",
-)
+MIX = {
+    RANKED_BY: "at reference prevalence (20 % faulty, 70 % healthy, 10 % undecidable)",
+    OWN_MIX: "over the suite's own mix of cases, which lacks one that the reference mix needs",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,18 @@ class Board:
     rows: tuple[Row, ...]
     apart: tuple[Row, ...]
     floors: dict[str, dict[str, float]]
+    ranked_by: str = RANKED_BY
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say how it is ranked and why not by the headline, and what tied means."""
+        return (
+            f"Ranked by net benefit {MIX[self.ranked_by]}: a false finding costs what a right"
+            " one gains, and silence scores 0. Not by the share of misled cases, for a"
+            " diagnoser that says nothing is never misled.",
+            "In brackets: 95 % intervals. Tied: the interval holds the leader's value, or there"
+            " is none.",
+        )
 
 
 def boards(suite: str, runs: Sequence[TrackedRun]) -> list[Board]:
@@ -67,19 +81,26 @@ def boards(suite: str, runs: Sequence[TrackedRun]) -> list[Board]:
 
 
 def _board(suite: str, runs: Sequence[TrackedRun]) -> Board:
-    tags = runs[0].tags
+    tags, by = runs[0].tags, ranking_metric(runs)
     return Board(
         suite=suite,
         suite_digest=tags["suite_digest"],
         scoring_version=tags["scoring_version"],
         labels=tags["labels"],
-        rows=rank(latest([run for run in runs if not why_apart(run)])),
+        rows=rank(latest([run for run in runs if not why_apart(run)]), by),
         apart=tuple(
             Row(run, why=why_apart(run))
-            for run in in_order(latest([run for run in runs if why_apart(run)]))
+            for run in in_order(latest([run for run in runs if why_apart(run)]), by)
         ),
         floors=floors(runs[0]),
+        ranked_by=by,
     )
+
+
+def ranking_metric(runs: Sequence[TrackedRun]) -> str:
+    """Return the metric to rank by: at reference prevalence if any run has that."""
+    known = any(run.metric(RANKED_BY).value is not None for run in runs)
+    return RANKED_BY if known else OWN_MIX
 
 
 def why_apart(run: TrackedRun) -> str:
@@ -93,11 +114,11 @@ def latest(runs: Sequence[TrackedRun]) -> list[TrackedRun]:
     return list({run.diagnoser: run for run in reversed(runs)}.values())
 
 
-def in_order(runs: Sequence[TrackedRun]) -> list[TrackedRun]:
+def in_order(runs: Sequence[TrackedRun], by: str = RANKED_BY) -> list[TrackedRun]:
     """Sort by net benefit, then fewer misled, then name; what has no score comes last."""
 
     def place(run: TrackedRun) -> tuple[float, float, str]:
-        benefit, misled = run.metric(RANKED_BY).value, run.metric("misled_rate").value
+        benefit, misled = run.metric(by).value, run.metric("misled_rate").value
         return (
             float("inf") if benefit is None else -benefit,
             float("inf") if misled is None else misled,
@@ -107,14 +128,14 @@ def in_order(runs: Sequence[TrackedRun]) -> list[TrackedRun]:
     return sorted(runs, key=place)
 
 
-def rank(runs: Sequence[TrackedRun]) -> tuple[Row, ...]:
+def rank(runs: Sequence[TrackedRun], by: str = RANKED_BY) -> tuple[Row, ...]:
     """Number the runs from 1 and mark those that cannot be told from the first."""
-    ordered = in_order(runs)
-    best = ordered[0].metric(RANKED_BY).value if ordered else None
+    ordered = in_order(runs, by)
+    best = ordered[0].metric(by).value if ordered else None
     return tuple(
         Row(run, why="not scored")
-        if run.metric(RANKED_BY).value is None or best is None
-        else Row(run, number, tied=number > 1 and holds(run.metric(RANKED_BY), best))
+        if run.metric(by).value is None or best is None
+        else Row(run, number, tied=number > 1 and holds(run.metric(by), best))
         for number, run in enumerate(ordered, start=1)
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from harness.leaderboard import COLUMNS, NOTES, Board, Row
+from harness.leaderboard import COLUMNS, Board, Row
 from harness.ruling import show
 
 HEAD = ("rank", "diagnoser", *COLUMNS)
@@ -54,14 +54,14 @@ def as_text(board: Board) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    return "\n".join([title(board), "", *lines, "", *NOTES])
+    return "\n".join([title(board), "", *lines, "", *board.notes])
 
 
 def as_markdown(board: Board) -> str:
     """Return a Markdown section."""
     lines = [f"### {title(board)}", "", _bar(HEAD), "|" + "---|" * len(HEAD)]
     lines += [_bar(cells) for _, cells in table(board)]
-    return "\n".join([*lines, "", *(f"{note}\n" for note in NOTES)])
+    return "\n".join([*lines, "", *(f"{note}\n" for note in board.notes)])
 
 
 def _bar(cells: Sequence[str]) -> str:
@@ -71,12 +71,11 @@ def _bar(cells: Sequence[str]) -> str:
 def as_html(boards: Sequence[Board]) -> str:
     """Return one standalone page of all rankings."""
     body = "\n".join(_section(board) for board in boards)
-    notes = "\n".join(f"<p>{escape(note)}</p>" for note in NOTES)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>evalharness leaderboard</title>\n<style>\n{STYLE}\n</style>\n</head>\n"
-        f"<body>\n<h1>evalharness leaderboard</h1>\n{body}\n{notes}\n</body>\n</html>\n"
+        f"<body>\n<h1>evalharness leaderboard</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
@@ -86,9 +85,10 @@ def _section(board: Board) -> str:
         f'<tr class="{kind}">' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
         for kind, cells in table(board)
     )
+    notes = "\n".join(f"<p>{escape(note)}</p>" for note in board.notes)
     return (
         f"<section>\n<h2>{escape(title(board))}</h2>\n<table>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</section>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n{notes}\n</section>"
     )
 
 
@@ -102,6 +102,7 @@ def as_json(boards: Sequence[Board]) -> dict[str, Any]:
                 "suite_digest": board.suite_digest,
                 "scoring_version": board.scoring_version,
                 "labels": board.labels,
+                "ranked_by": board.ranked_by,
                 "rows": [_record(row) for row in board.rows],
                 "apart": [_record(row) for row in board.apart],
                 "floors": board.floors,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, model_validator
 
 from cases.documents import parse_record, read_yaml
 from cases.schema import CaseId, Record
@@ -21,14 +21,15 @@ class Require(Record):
 class Threshold(Record):
     """A limit on one metric.
 
-    On `bound`, only an interval wholly beyond the limit stops, and only one wholly within it
-    passes; what lies between is inconclusive. On `estimate`, the point estimate decides.
+    By `bound`, only an interval wholly beyond the limit stops, and only one wholly within it
+    passes; what lies between is inconclusive. By `estimate`, the point estimate decides. (Not
+    named `on`, which YAML 1.1 reads as true.)
     """
 
     metric: str
     max: float | None = None
     min: float | None = None
-    on: Literal["bound", "estimate"] = "bound"
+    by: Literal["bound", "estimate"] = "bound"
 
     @model_validator(mode="after")
     def _one_limit(self) -> Threshold:
@@ -40,13 +41,14 @@ class Threshold(Record):
 class BaselineRule(Record):
     """How much worse than a baseline, case by case, a result may be.
 
-    `margin` is in units of the metric. `max_newly_misled` counts cases on which the result is
-    misled and the baseline was not. Cases of `must_not_flip` that the baseline got right must
-    stay right.
+    `margin` is the loss that does not matter, in units of the metric; `alpha` bounds the
+    two-sided p value by which a result counts as worse. `max_newly_misled` limits the cases on
+    which the result is misled and the baseline was not. Cases of `must_not_flip` that the
+    baseline got right must stay right.
     """
 
     metric: Literal["net_benefit_w1_reference"] = "net_benefit_w1_reference"
-    margin: NonNegativeFloat = 0.02
+    margin: PositiveFloat = 0.02
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     max_newly_misled: NonNegativeInt | None = None
     must_not_flip: tuple[CaseId, ...] = ()

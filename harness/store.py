@@ -17,7 +17,7 @@ _POLL_S = 0.05
 def data_folder() -> Path:
     """Return the user's data folder for evalharness; it need not exist yet."""
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base).expanduser() / "evalharness"
+    return Path(base).expanduser().absolute() / "evalharness"
 
 
 def store_uri() -> str:

@@ -91,8 +91,8 @@ def read_stored(folder: Path) -> StoredResult:
                 found=f"no {name}",
             )
     run = read_json(folder / "run.json")
-    if not isinstance(run, dict):
-        raise InputError("must be an object", where=folder / "run.json", found=run)
+    if not isinstance(run, dict) or "key" not in run:
+        raise InputError("must be an object with a key", where=folder / "run.json", found=run)
     return StoredResult(folder, run, read_record(folder / "summary.json", Summary))
 
 

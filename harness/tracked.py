@@ -45,12 +45,13 @@ class TrackedRun:
 def content_key(result: StoredResult) -> str:
     """Return the digest that makes two sends of one result the same run.
 
-    It covers what was asked, what was answered and by what rules it was judged.
+    It covers what was asked, what was answered and by what rules it was judged, but not what
+    a resumed run may change without asking anew, such as the number of jobs.
     """
     answers = hashlib.sha256((result.folder / "answers.jsonl").read_bytes()).hexdigest()
     summary = result.summary
     judged = [summary.suite, summary.suite_digest, summary.scoring_version, summary.diagnoser]
-    return hashlib.sha256(canonical_json([result.run, answers, judged])).hexdigest()
+    return hashlib.sha256(canonical_json([result.run["key"], answers, judged])).hexdigest()
 
 
 def run_params(run: dict[str, Any]) -> dict[str, str]:

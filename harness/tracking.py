@@ -165,7 +165,7 @@ def _client() -> Iterator[Any]:
     try:
         with guard(uri), contextlib.redirect_stdout(sys.stderr):
             yield mlflow.MlflowClient(tracking_uri=uri)
-    except TrackingError:
+    except InputError:
         raise
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0].replace(uri, public_uri(uri))
@@ -184,10 +184,12 @@ def _send(client: Any, result: StoredResult) -> TrackOutcome:
     if earlier is None:
         name = result.summary.diagnoser
         run_id = client.create_run(experiment_id, tags=tags, run_name=name).info.run_id
+        known = {}
     else:
         run_id = earlier.run_id
+        known = client.get_run(run_id).data.params
         client.log_batch(run_id, tags=[_mlflow().entities.RunTag(*pair) for pair in tags.items()])
-    _log_params(client, run_id, run_params(result.run))
+    _log_params(client, run_id, run_params(result.run), known)
     _log_metrics(client, run_id, run_metrics(result), earlier.metrics if earlier else {})
     client.log_inputs(run_id, [_dataset(result)])
     _log_files(client, run_id, result)
@@ -214,8 +216,9 @@ def _experiment(client: Any, suite: str) -> str:
     return found
 
 
-def _log_params(client: Any, run_id: str, params: dict[str, str]) -> None:
-    entries = [_mlflow().entities.Param(*pair) for pair in params.items()]
+def _log_params(client: Any, run_id: str, params: dict[str, str], known: dict[str, str]) -> None:
+    """Send the parameters that are not `known`: MLflow refuses to change one."""
+    entries = [_mlflow().entities.Param(*pair) for pair in params.items() if pair[0] not in known]
     for start in range(0, len(entries), _BATCH):
         client.log_batch(run_id, params=entries[start : start + _BATCH])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,17 +17,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-CASES = [f"case{number:02d}" for number in range(12)]
+CASES = [f"case{number:02d}" for number in range(14)]
 START_LIMIT_S = 60.0
 
 
 def _outcomes(misled: set[str], wrong: set[str]) -> pd.DataFrame:
-    """Eight faulty and four healthy cases in twelve groups, all answered rightly but some."""
+    """Eight faulty and six healthy cases in a group each, all answered rightly but some."""
     rows = []
     for number, case in enumerate(CASES):
         healthy = number >= 8
         right = "quiet" if healthy else "found"
-        slip = "false_alarm" if healthy else "misattributed"
+        slip = "false_alarm" if healthy else "misled"
         bucket = slip if case in misled else "missed" if case in wrong else right
         benefit = (
             (-1.0 if case in misled else float(bucket == "found"))
@@ -59,6 +60,7 @@ def make_results(tmp_path: Path) -> Callable[..., Path]:
         wrong: tuple[str, ...] = (),
         metrics: dict[str, dict[str, Any]] | None = None,
         sealed: bool = True,
+        jobs: int = 1,
         **changes: Any,
     ) -> Path:
         suite = "recorded_cpu"
@@ -76,7 +78,7 @@ def make_results(tmp_path: Path) -> Callable[..., Path]:
             "isolation": isolation,
             "labels": "public",
             "ranked": True,
-            "composition": {"faulty": 8, "healthy": 4, "undecidable": 0},
+            "composition": {"faulty": 8, "healthy": 6, "undecidable": 0},
             "metrics": {
                 "misled_rate": {
                     "value": share,
@@ -91,13 +93,15 @@ def make_results(tmp_path: Path) -> Callable[..., Path]:
                 "top1": {"value": 0.8, "low": None, "high": None, "note": "fewer than 6 groups"},
                 **(metrics or {}),
             },
-            "buckets": {"found": 7, "misattributed": len(misled), "quiet": 4},
+            "buckets": {"faults": {"found": 7, "misattributed": 1}, "healthy": {"quiet": 6}},
             "floors": {"silent": {"misled_rate": 0.0, "net_benefit_w1_reference": 0.0}},
             "seconds_per_case": {"median": 0.1},
         } | changes
         run = {
             "format": "evalharness.run/1.0",
             "spec": diagnoser,
+            "key": "7" * 64,
+            "jobs": jobs,
             "digests": {"suite": summary["suite_digest"], "code": summary["diagnoser_digest"]},
             "limits": {"time_s": 60, "memory_bytes": 2**31},
             "isolation": {**isolation, "canary": {"label": "unreachable"}},
@@ -140,13 +144,14 @@ def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stdout=log,
             stderr=log,
             cwd=folder,
+            start_new_session=True,
         )
     address = f"http://127.0.0.1:{port}"
     try:
         _await(address, server, folder / "server.log")
         yield address
     finally:
-        server.terminate()
+        os.killpg(server.pid, signal.SIGTERM)  # the worker is a process of its own
         server.wait(timeout=30)
 
 

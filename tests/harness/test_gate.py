@@ -14,6 +14,7 @@ from cases.errors import InputError
 from harness.cli import cli
 from harness.gate import judge, judge_threshold
 from harness.policy import Policy, Threshold
+from harness.ruling import Ruling
 from harness.stored import read_stored
 from harness.tracking import track_results
 
@@ -39,10 +40,10 @@ def policy(**fields: Any) -> Policy:
         ({"min": 0.3}, "inconclusive"),
         ({"min": 0.4}, "inconclusive"),
         ({"min": 0.41}, "stop"),
-        ({"max": 0.3, "on": "estimate"}, "pass"),
-        ({"max": 0.29, "on": "estimate"}, "stop"),
-        ({"min": 0.3, "on": "estimate"}, "pass"),
-        ({"min": 0.31, "on": "estimate"}, "stop"),
+        ({"max": 0.3, "by": "estimate"}, "pass"),
+        ({"max": 0.29, "by": "estimate"}, "stop"),
+        ({"min": 0.3, "by": "estimate"}, "pass"),
+        ({"min": 0.31, "by": "estimate"}, "stop"),
     ],
 )
 def test_threshold(make_results: MakeResults, limit: dict[str, Any], verdict: str) -> None:
@@ -56,8 +57,8 @@ def test_no_interval_is_inconclusive_and_says_why(make_results: MakeResults) -> 
     result = read_stored(make_results())
     ruling = judge_threshold(Threshold(metric="top1", min=0.99), result)
     assert (ruling.verdict, ruling.why) == ("inconclusive", "fewer than 6 groups")
-    on_estimate = judge_threshold(Threshold(metric="top1", min=0.99, on="estimate"), result)
-    assert on_estimate.verdict == "stop"
+    by_estimate = judge_threshold(Threshold(metric="top1", min=0.99, by="estimate"), result)
+    assert by_estimate.verdict == "stop"
 
 
 @pytest.mark.parametrize(("inconclusive", "verdict"), [("pass", "pass"), ("stop", "stop")])
@@ -83,6 +84,8 @@ def test_unknown_metric_lists_the_valid_ones(make_results: MakeResults) -> None:
         {"thresholds": [{"metric": "misled_rate", "max": 0.1}], "inconclusive": "maybe"},
         {"thresholds": [{"metric": "misled_rate", "max": float("nan")}]},
         {"baseline": {"alpha": 0}},
+        {"baseline": {"margin": 0}},
+        {"baseline": {"metric": "misled_rate"}},
     ],
 )
 def test_bad_policies_are_refused(fields: dict[str, Any]) -> None:
@@ -100,6 +103,33 @@ def test_unsealed_and_unranked_results_are_refused(make_results: MakeResults) ->
         judge(policy(**rules), unranked, None)
     assert judge(policy(require={"sealed": False}, **rules), unsealed, None).verdict == "pass"
     assert judge(policy(require={"ranked": False}, **rules), unranked, None).verdict == "pass"
+
+
+def compared(policy_fields: dict[str, Any], result: Path, baseline: Path) -> Ruling:
+    rules = policy(baseline=policy_fields)
+    return judge(rules, read_stored(result), read_stored(baseline)).rulings[0]
+
+
+def test_worse_beyond_the_margin_stops(make_results: MakeResults) -> None:
+    # Eight of eight faulty cases lost 1 each, at 0.2 / 0.9 of the prevalence: -0.222 in all.
+    # All signs equal in 8 groups: p = 2 / 2**8.
+    faulty = tuple(f"case{number:02d}" for number in range(8))
+    good, bad = make_results("good", misled=()), make_results("bad", misled=(), wrong=faulty)
+    ruling = compared({"margin": 0.1}, bad, good)
+    assert ruling.verdict == "stop"
+    assert ruling.found == "-0.222 [-0.222, -0.222], p = 0.0078, 8 groups differ"
+    assert compared({"margin": 0.3}, bad, good).verdict == "pass"
+    assert compared({"margin": 0.1, "alpha": 0.005}, bad, good).verdict == "inconclusive"
+    assert compared({"margin": 0.1}, good, bad).verdict == "pass"
+
+
+def test_few_differing_groups_are_inconclusive_and_none_passes(make_results: MakeResults) -> None:
+    good = make_results("good", misled=())
+    bad = make_results("bad", misled=("case00", "case01", "case02", "case03", "case08"))
+    few = compared({}, bad, good)
+    assert few.verdict == "inconclusive"
+    assert "5 groups differ, at least 6 are needed" in few.why
+    assert compared({}, good, good).verdict == "pass"
 
 
 def test_newly_misled_counts_only_what_the_baseline_was_not(make_results: MakeResults) -> None:
@@ -225,3 +255,19 @@ def test_baseline_from_mlflow_is_never_the_result_itself(
     assert done.exit_code == 1, done.output
     newly = [r for r in json.loads(done.stdout)["rulings"] if "newly" in r["rule"]]
     assert [(ruling["found"], ruling["why"]) for ruling in newly] == [("1", "case05")]
+
+
+def test_policy_of_the_documentation(make_results: MakeResults, tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "gate.md"
+    text = page.read_text().split("```yaml\n", 1)[1].split("```", 1)[0]
+    recall = {"recall_cause_and_locus": {"value": 0.4, "low": 0.1, "high": 0.7}}
+    baseline = make_results("old", misled=(), metrics=recall)
+    results = {
+        0: make_results("same", misled=("case01",), metrics=recall),
+        1: make_results("flips", misled=("case04",), metrics=recall),
+    }
+    for status, folder in results.items():
+        (tmp_path / "gate.yaml").write_text(text)
+        line = ["gate", str(folder), "--policy", str(tmp_path / "gate.yaml")]
+        done = CliRunner().invoke(cli, [*line, "--baseline", str(baseline)])
+        assert done.exit_code == status, done.output

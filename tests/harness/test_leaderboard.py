@@ -101,6 +101,16 @@ def test_digests_and_scorings_never_share_a_ranking() -> None:
     assert names == [["a", "d"], ["b"], ["c"]]
 
 
+def test_a_suite_without_the_reference_mix_is_ranked_by_its_own() -> None:
+    names = [f"net_benefit_w1{end}" for end in ("", "_low", "_high")]
+    runs = [run("poor", None), run("good", None)]
+    runs[0].metrics.update(zip(names, (0.1, 0.0, 0.2), strict=True))
+    runs[1].metrics.update(zip(names, (0.5, 0.4, 0.6), strict=True))
+    found = board(*runs)
+    assert [(row.rank, row.run.diagnoser) for row in found.rows] == [(1, "good"), (2, "poor")]
+    assert "own mix" in found.notes[0] and "reference prevalence" not in found.notes[0]
+
+
 def test_without_a_score_there_is_no_rank() -> None:
     rows = board(run("blank", None), run("scored")).rows
     assert [(row.rank, row.run.diagnoser, row.why) for row in rows] == [

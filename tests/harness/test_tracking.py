@@ -45,7 +45,7 @@ def test_server_holds_params_metrics_tags_and_dataset(
     assert run.data.metrics["misled_rate_low"] == pytest.approx(1 / 24)
     assert run.data.metrics["misled_rate_high"] == pytest.approx(1 / 12 + 0.1)
     assert run.data.metrics["floor/silent/misled_rate"] == 0
-    assert run.data.metrics["bucket/found"] == 7
+    assert run.data.metrics["bucket/faults/found"] == 7
     assert "top1_low" not in run.data.metrics, "what was not computed must not become a number"
     assert run.data.tags["sealed"] == "true"
     assert run.data.tags["suite_digest"] == "sha256:" + "5" * 64
@@ -67,7 +67,7 @@ def test_server_gives_the_files_back(
     assert (into / "answers.jsonl").read_bytes() == (folder / "answers.jsonl").read_bytes()
     client = mlflow.MlflowClient(tracking_uri=server)
     table = json.loads(Path(client.download_artifacts(run_id, "cases.json")).read_text())
-    assert len(table["data"]) == 12
+    assert len(table["data"]) == 14
 
 
 def test_same_results_twice_are_one_run(make_results: MakeResults, server: str) -> None:
@@ -86,7 +86,15 @@ def test_same_results_twice_are_one_run(make_results: MakeResults, server: str) 
     client = mlflow.MlflowClient(tracking_uri=server)
     assert len(client.get_metric_history(first.run_id, "recall_cause")) == 1
     table = json.loads(Path(client.download_artifacts(first.run_id, "cases.json")).read_text())
-    assert len(table["data"]) == 12
+    assert len(table["data"]) == 14
+
+
+def test_a_resumed_run_with_other_jobs_is_the_same_run(
+    make_results: MakeResults, server: str
+) -> None:
+    first = track_results(make_results("resumed", out="a", jobs=1))
+    second = track_results(make_results("resumed", out="b", jobs=4))
+    assert (second.run_id, second.created) == (first.run_id, False)
 
 
 def test_other_answers_are_another_run(make_results: MakeResults, server: str) -> None:
