@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cases.bundle import Suite
 from harness.diagnosers import DIAGNOSERS, FLOORS
 from harness.diagnosers.prior import Prior
-from scorers import Label, Response, Tree, score
+from scorers import Label, Response, Scores
 
-SHOWN_AS_FLOOR_SEED = 0
+TABLE_SEED = 0
 
 
 def train_prior(labels: Sequence[Label], seed: int) -> Prior:
@@ -38,16 +38,16 @@ def floor_responses(name: str, suite: Suite, prior: Prior) -> dict[str, Response
 
 
 def score_floors(
-    suite: Suite, labels: Sequence[Label], taxonomy: Tree
+    suite: Suite, labels: Sequence[Label], judged: Callable[[dict[str, Response]], Scores]
 ) -> dict[str, dict[str, float | None]]:
-    """Return each floor's metrics: floor -> metric -> value."""
-    prior = train_prior(labels, SHOWN_AS_FLOOR_SEED)
+    """Return each floor's metrics: floor -> metric -> value.
+
+    Args:
+        judged: Scores responses as those of any diagnoser are scored.
+    """
+    prior = train_prior(labels, TABLE_SEED)
+    scored = {name: judged(floor_responses(name, suite, prior)) for name in FLOORS}
     return {
-        name: {
-            metric.name: metric.value
-            for metric in score(
-                labels, floor_responses(name, suite, prior), taxonomy
-            ).metrics.values()
-        }
-        for name in FLOORS
+        name: {metric.name: metric.value for metric in scores.metrics.values()}
+        for name, scores in scored.items()
     }

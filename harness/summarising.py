@@ -16,7 +16,7 @@ from cases.taxonomy import Taxonomy
 from harness import judge
 from harness.floors import score_floors
 from harness.results import ANSWERS, RUN, Answer, answer_key, latest, read_answers
-from scorers import Label, Scores, score
+from scorers import Label, Response, Scores, score
 
 SUMMARY, OUTCOMES = "summary.json", "outcomes.parquet"
 
@@ -47,11 +47,10 @@ class Labelled:
     @cached_property
     def floors(self) -> dict[str, dict[str, float | None]]:
         """Metrics of the floors."""
-        return score_floors(self.suite, self.labels, self.taxonomy)
+        return score_floors(self.suite, self.labels, self.score)
 
-    def score(self, answers: Mapping[str, Answer]) -> Scores:
-        """Judge answers, one for each case of the suite."""
-        responses = {case: answer.response() for case, answer in answers.items()}
+    def score(self, responses: Mapping[str, Response]) -> Scores:
+        """Judge responses, one for each case of the suite."""
         train = [
             fault.lost_fraction.value
             for label in self.labels
@@ -96,7 +95,7 @@ def answers_of(path: Path, suite: Suite) -> dict[str, Answer]:
 def summarise(folder: Path, labelled: Labelled) -> dict[str, Any]:
     """Judge a results folder and write outcomes.parquet and summary.json; returns the latter."""
     run, answers = read_run(folder), answers_of(folder, labelled.suite)
-    scores = labelled.score(answers)
+    scores = labelled.score(responses_of(answers))
     info = labelled.suite.info
     document = {
         "format": "evalharness.summary/1.0",
@@ -116,6 +115,11 @@ def summarise(folder: Path, labelled: Labelled) -> dict[str, Any]:
     write_bytes(folder / OUTCOMES, _parquet(scores, answers))
     write_json(folder / SUMMARY, document)
     return document
+
+
+def responses_of(answers: Mapping[str, Answer]) -> dict[str, Response]:
+    """Return what the scorers judge, by case."""
+    return {case: answer.response() for case, answer in answers.items()}
 
 
 def timing(answers: Sequence[Answer]) -> dict[str, float | None]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from harness.stored import find_stored
-from harness.summarising import Labelled, answers_of, summarise, timing
+from harness.summarising import Labelled, answers_of, responses_of, summarise, timing
 from harness.tables_view import render
 
 
@@ -48,7 +48,7 @@ def _judged(file: Path, labelled: Labelled) -> dict[str, Any]:
         "diagnoser": file.stem,
         "isolation": {"level": "unknown", "sealed": False, "note": "how it ran is not known"},
         "ranked": False,
-        **labelled.score(answers).summary(),
+        **labelled.score(responses_of(answers)).summary(),
         "floors": labelled.floors,
         "timing": timing(list(answers.values())),
     }

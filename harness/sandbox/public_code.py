@@ -22,7 +22,7 @@ DATA_FOLDERS = {"corpus", "labels", "__pycache__"}
 HARNESS_PARTS = ("__init__.py", "child", "diagnosers")
 
 
-def public_files() -> Iterator[tuple[Path, Path]]:
+def public_code_files() -> Iterator[tuple[Path, Path]]:
     """Yield (file, place relative to the import root), in a fixed order."""
     roots = [CASES, *(HARNESS / part for part in HARNESS_PARTS)]
     for root in roots:
@@ -35,7 +35,7 @@ def public_files() -> Iterator[tuple[Path, Path]]:
 
 def copy_public_code(folder: Path) -> None:
     """Copy the public code, with its compiled files so that no process compiles it again."""
-    for path, place in public_files():
+    for path, place in public_code_files():
         target = folder / place
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
@@ -47,5 +47,5 @@ def copy_public_code(folder: Path) -> None:
 
 def public_digest() -> str:
     """Digest of the public code's names and content."""
-    listed = {place.as_posix(): file_digest(path) for path, place in public_files()}
+    listed = {place.as_posix(): file_digest(path) for path, place in public_code_files()}
     return named_digest(canonical_json(listed))

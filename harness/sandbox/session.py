@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import site
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from harness.sandbox import seccomp
 from harness.sandbox.level import Level
 from harness.sandbox.limits import Limits
 from harness.sandbox.memory import tree_memory
-from harness.sandbox.view import CASE, CODE, SCRATCH, SHARED_MEMORY, View
+from harness.sandbox.view import CASE, CODE, SCRATCH, SHARED_MEMORY, View, library_paths
 
 POLL_S = 0.05
 END_S = 5.0
@@ -199,14 +198,13 @@ def environment(code: Path, scratch: Path) -> dict[str, str]:
 
     One thread each: diagnosers run side by side, and sums of floats depend on the number.
     """
-    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     path = (f"{sys.prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin")
     return {
         "PATH": ":".join(path),
         "LANG": "C.UTF-8",
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
-        "PYTHONPATH": ":".join([str(code), *user]),
+        "PYTHONPATH": ":".join(str(folder) for folder in (code, *library_paths())),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         **{f"{library}_NUM_THREADS": "1" for library in THREADS},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import site
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ SYSTEM = (
 )
 TOP_LEVEL = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")  # links into /usr on most systems
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
+PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 OWN_PACKAGES = ("cases", "harness", "injectors", "scorers")
 TEMPORARY = Path("/tmp")
 CODE, CASE, SCRATCH, SHARED_MEMORY = (Path(p) for p in ("/code", "/case", "/scratch", "/dev/shm"))
@@ -68,8 +69,8 @@ class View:
     def _visible(self) -> set[Path]:
         paths = [Path(path) for path in (*SYSTEM, *(NETWORK if self.network else ()))]
         paths += [Path(path) for path in TOP_LEVEL if not Path(path).is_symlink()]
-        paths += [*interpreter_paths(), *self.shown]
-        return {path for path in paths if path.exists()}
+        paths += [*interpreter_paths(), *library_paths(), *self.shown]
+        return {path for path in paths if os.access(path, os.R_OK)}
 
 
 def interpreter_paths(prefixes: Iterable[str] | None = None) -> list[Path]:
@@ -89,14 +90,23 @@ def interpreter_paths(prefixes: Iterable[str] | None = None) -> list[Path]:
         for root in roots - {Path("/usr"), Path("/")}
         for name in ("bin", "lib", "lib64", "pyvenv.cfg")
     ]
-    user = [Path(site.getusersitepackages())] if site.ENABLE_USER_SITE else []
-    return [path for path in (*parts, *user) if path.exists()]
+    return [path for path in parts if os.access(path, os.R_OK)]
+
+
+def library_paths() -> list[Path]:
+    """Return folders of installed packages that Python finds only because it is told to.
+
+    The user's own folder is one, and PYTHONPATH may name others.
+    """
+    own = [root for root in interpreter_paths() if root.is_dir()]
+    found = [Path(entry) for entry in sys.path if Path(entry).name in PACKAGE_FOLDERS]
+    return [path for path in found if path.is_dir() and not any(r in path.parents for r in own)]
 
 
 def own_package_folders() -> list[Path]:
     """Return where our packages lie; of a checkout the whole of it, its history included."""
     home = Path(cases.__file__).resolve().parents[1]
-    if home.name in ("site-packages", "dist-packages"):
+    if home.name in PACKAGE_FOLDERS:
         return [home / name for name in OWN_PACKAGES]
     return [home]
 

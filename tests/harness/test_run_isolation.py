@@ -20,7 +20,7 @@ from harness.sandbox.limits import MIB, Limits
 from harness.sandbox.worker import CaseRun, Place, Task, Worker, public_code
 
 LIMITS = Limits(timeout_s=1.0, memory_bytes=400 * MIB, scratch_bytes=64 * MIB)
-BEHAVIOURS = '''
+BEHAVIOURS = """
 import os, signal, socket, sys, time
 from pathlib import Path
 
@@ -126,7 +126,7 @@ def shows_environment(case, what):
 
 def diagnose(case):
     return globals()[case.info.title](case, case.info.objective)
-'''
+"""
 needs_bwrap = pytest.mark.skipif(why_no_bubblewrap() is not None, reason="no bubblewrap here")
 Run = Callable[..., CaseRun]
 
