@@ -10,9 +10,11 @@ NAME=...                   any of these under a name of your own
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -156,7 +158,8 @@ def _command(text: str) -> DiagnoserSpec:
         words = shlex.split(text.removeprefix(COMMAND))
     except ValueError as error:
         raise InputError(f"must be a command line ({error})", where="-d", found=text) from None
-    program = shutil.which(words[0]) if words else None
+    places = os.pathsep.join([f"{sys.prefix}/bin", os.environ.get("PATH", os.defpath)])
+    program = shutil.which(words[0], path=places) if words else None
     if program is None:
         raise InputError("must name a program that is installed", where="-d", found=text)
     path = Path(program).absolute()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-MODULES = ("kineto", "scoring")
+MODULES = ("kineto", "scoring", "overhead")
 
 
 def main() -> None:

@@ -236,15 +236,16 @@ def test_without_bubblewrap_results_are_unsealed_and_say_so(
     assert {"labels", "earlier results"} <= set(stored.run["isolation"]["reached"])
 
 
-def test_demanded_isolation_that_is_missing_is_the_harness_failing(tmp_path: Path) -> None:
-    given = ["run", "-d", "silent", "--isolation", "bwrap", "--suite", str(tmp_path)]
+def test_demanded_isolation_that_is_missing_is_the_harness_failing(tiny_suite: Path) -> None:
+    given = ["run", "-d", "silent", "--isolation", "bwrap", "--suite", str(tiny_suite)]
     done = subprocess.run(
         [sys.executable, "-c", "from harness.cli import main; main()", *given],
         env=os.environ | {"PATH": "/nowhere"},
         capture_output=True,
         text=True,
     )
-    assert done.returncode in (2, 3)
+    assert done.returncode == 3
+    assert "bubblewrap is not installed" in done.stderr
 
 
 @pytest.mark.parametrize(
