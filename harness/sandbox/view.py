@@ -47,11 +47,16 @@ class View:
 
     def arguments(self) -> list[str]:
         """Return bubblewrap's arguments for the file system, parents before children."""
-        binds = {path: ["--ro-bind", str(path), str(path)] for path in self._visible()}
+        visible = self._visible()
         masks = {
             path: ["--tmpfs", str(path)]
             for path in (*self.hidden, *own_package_folders())
-            if path.is_dir() and any(place in path.parents for place in binds)
+            if path.is_dir() and any(place in path.parents for place in visible)
+        }
+        binds = {
+            path: ["--ro-bind", str(path), str(path)]
+            for path in visible
+            if not _shown_already(path, visible, masks)
         }
         placed = sorted((binds | masks).items(), key=lambda item: len(item[0].parts))
         size = str(self.scratch_bytes)
@@ -127,6 +132,13 @@ def check_shown(paths: Iterable[Path], hidden: Iterable[Path]) -> None:
 def _links() -> list[str]:
     links = [Path(path) for path in TOP_LEVEL if Path(path).is_symlink()]
     return [word for path in links for word in ("--symlink", str(path.readlink()), str(path))]
+
+
+def _shown_already(path: Path, visible: Iterable[Path], masks: Iterable[Path]) -> bool:
+    """Whether a folder around `path` is shown, with no mask between the two."""
+    around = [place for place in visible if place in path.parents]
+    between = [mask for mask in masks if mask in path.parents]
+    return any(not any(place in mask.parents for mask in between) for place in around)
 
 
 def _below(folder: Path, paths: Iterable[Path]) -> bool:

@@ -98,3 +98,10 @@ def test_level_falls_back_with_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_pat
     level, reason = choose_level("auto")
     assert level == "process"
     assert "no user namespaces" in reason
+
+
+def test_what_is_shown_with_its_folder_is_not_shown_twice(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tool").touch()
+    arguments = view(tmp_path, (tmp_path / "bin", tmp_path / "bin" / "tool"), ()).arguments()
+    assert str(tmp_path / "bin" / "tool") not in arguments
