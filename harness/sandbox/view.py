@@ -47,29 +47,50 @@ class View:
 
     def arguments(self) -> list[str]:
         """Return bubblewrap's arguments for the file system, parents before children."""
-        visible = self._visible()
-        masks = {
-            path: ["--tmpfs", str(path)]
-            for path in (*self.hidden, *own_package_folders())
-            if path.is_dir() and any(place in path.parents for place in visible)
-        }
-        binds = {
-            path: ["--ro-bind", str(path), str(path)]
-            for path in visible
-            if not _shown_already(path, visible, masks)
-        }
-        placed = sorted((binds | masks).items(), key=lambda item: len(item[0].parts))
+        places = self._places()
+        masks = [path for path, shown in places.items() if not shown]
+        mounts = [
+            ["--ro-bind", str(path), str(path)] if shown else ["--tmpfs", str(path)]
+            for path, shown in places.items()
+        ]
         size = str(self.scratch_bytes)
         return [
             *_links(),
-            *(word for _, words in placed for word in words),
+            *(word for words in mounts for word in words),
             *("--ro-bind", str(self.code), str(CODE), "--ro-bind", str(self.case), str(CASE)),
             *("--proc", "/proc", "--dev", "/dev"),
             *("--size", size, "--tmpfs", str(SHARED_MEMORY)),
             *("--size", size, "--tmpfs", str(SCRATCH)),
-            *(() if _below(TEMPORARY, binds) else ("--symlink", str(SCRATCH), str(TEMPORARY))),
+            *(() if _below(TEMPORARY, places) else ("--symlink", str(SCRATCH), str(TEMPORARY))),
             *(word for path in (*masks, "/dev", "/") for word in ("--remount-ro", str(path))),
         ]
+
+    def _places(self) -> dict[Path, bool]:
+        """Return which folders are shown (True) or masked (False), outer ones first.
+
+        The root shows nothing; below that only what differs from what is around it matters.
+        """
+        visible = self._visible()
+        wanted = dict.fromkeys(visible, True) | dict.fromkeys(self._masks(visible), False)
+        places: dict[Path, bool] = {}
+        for path in sorted(wanted, key=lambda path: (len(path.parts), path)):
+            around = next((parent for parent in path.parents if parent in places), None)
+            if wanted[path] != places.get(around or path, False):
+                places[path] = wanted[path]
+        return places
+
+    def _masks(self, visible: Iterable[Path]) -> set[Path]:
+        """Return the hidden folders by every name under which something shown leads to them.
+
+        A virtual environment's lib64 is a link to its lib, and homes may be links too.
+        """
+        secrets = [path.resolve() for path in (*self.hidden, *own_package_folders())]
+        return {
+            place / secret.relative_to(place.resolve())
+            for place in visible
+            for secret in secrets
+            if secret.is_dir() and secret.is_relative_to(place.resolve())
+        }
 
     def _visible(self) -> set[Path]:
         paths = [Path(path) for path in (*SYSTEM, *(NETWORK if self.network else ()))]
@@ -122,8 +143,8 @@ def check_shown(paths: Iterable[Path], hidden: Iterable[Path]) -> None:
     Raises:
         InputError: names the path and the folder.
     """
-    hidden, own = list(hidden), own_package_folders()
-    for path in paths:
+    hidden, own = [path.resolve() for path in hidden], own_package_folders()
+    for path in (path.resolve() for path in paths):
         for secret in (*hidden, *own):
             if path == secret or (secret in path.parents and secret not in own):
                 raise InputError(f"must lie outside {secret}", where="diagnoser", found=str(path))
@@ -132,13 +153,6 @@ def check_shown(paths: Iterable[Path], hidden: Iterable[Path]) -> None:
 def _links() -> list[str]:
     links = [Path(path) for path in TOP_LEVEL if Path(path).is_symlink()]
     return [word for path in links for word in ("--symlink", str(path.readlink()), str(path))]
-
-
-def _shown_already(path: Path, visible: Iterable[Path], masks: Iterable[Path]) -> bool:
-    """Whether a folder around `path` is shown, with no mask between the two."""
-    around = [place for place in visible if place in path.parents]
-    between = [mask for mask in masks if mask in path.parents]
-    return any(not any(place in mask.parents for mask in between) for place in around)
 
 
 def _below(folder: Path, paths: Iterable[Path]) -> bool:

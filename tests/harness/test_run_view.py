@@ -105,3 +105,12 @@ def test_what_is_shown_with_its_folder_is_not_shown_twice(tmp_path: Path) -> Non
     (tmp_path / "bin" / "tool").touch()
     arguments = view(tmp_path, (tmp_path / "bin", tmp_path / "bin" / "tool"), ()).arguments()
     assert str(tmp_path / "bin" / "tool") not in arguments
+
+
+def test_hidden_folder_is_masked_under_every_name(tmp_path: Path) -> None:
+    (tmp_path / "lib" / "labels").mkdir(parents=True)
+    (tmp_path / "lib64").symlink_to("lib")
+    shown = (tmp_path / "lib", tmp_path / "lib64")
+    found = binds(view(tmp_path, shown, (tmp_path / "lib64" / "labels",)).arguments())
+    for folder in shown:
+        assert ("--tmpfs", str(folder / "labels")) in found
