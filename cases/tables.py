@@ -268,7 +268,7 @@ def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
     unknown = sorted(set(frame.columns) - set(table.columns))
     if unknown:
         raise BundleError(f"must have columns {list(table.columns)}", where=name, found=unknown)
-    ordered = frame.reindex(columns=list(table.columns))
+    ordered = frame.reset_index(drop=True).reindex(columns=list(table.columns))
     ordered = ordered.sort_values(list(table.order), kind="stable")
     try:
         return pa.Table.from_pandas(ordered, schema=table.schema, preserve_index=False)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from cases.bundle import RunData, write_case
 from cases.case import Case
 from cases.documents import read_json, write_record
@@ -117,6 +119,8 @@ class _Maker:
         wanted = "faulty" if fault else "healthy"
         if result.decision != wanted:
             return f"must be {wanted} to be shipped, {found.decision}"
+        if fault and plan.withhold == "nothing" and not self._twin_made:
+            return f"its healthy twin is not proven, {found.decision}"
         if not shows(wanted, ratio):
             return f"the recording does not show it: ratio {ratio:.3f}, {found.decision}"
         return result
@@ -178,9 +182,10 @@ class _Maker:
 
 
 def holds(case: Case, sql: str) -> bool:
-    """Whether a witness query gives a true, non-null value on a case."""
+    """Whether a witness query gives a non-zero, non-null value on a case."""
     answer = case.sql(sql)
-    return bool(len(answer)) and answer.iat[0, 0] in (True, 1)
+    value = answer.iat[0, 0] if len(answer) else None
+    return not pd.isna(value) and bool(value)
 
 
 def labelled(fault: InjectedFault, topology: Topology, result: Validation) -> Fault:

@@ -142,7 +142,7 @@ def progress(steps: pd.DataFrame) -> pd.DataFrame:
             "duration_ns": spans["duration_ns"].mean().round().astype("int64"),
             "tokens": spans["tokens"].sum(),
         }
-    )
+    ).reset_index(drop=True)
 
 
 def mean_step_s(run: RunData) -> float:

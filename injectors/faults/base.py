@@ -32,7 +32,6 @@ class Injection(Record, ABC):
     """Something done to a running job; the parameters are the record's fields."""
 
     needs: ClassVar[tuple[str, ...]] = ()  # capabilities by name, see injectors.capabilities
-    settle_steps: ClassVar[int] = 0  # steps until the change is felt, beside the workload's own
 
     @abstractmethod
     def inject(self, run: Run) -> AbstractContextManager[None]:

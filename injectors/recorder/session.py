@@ -34,7 +34,7 @@ from injectors.scenario import HEALTHY, CasePlan, Scenario
 
 
 DUTY_PERIOD_S = 0.06
-NAMES = ("indexer", "backup-agent", "log-shipper", "updater")
+
 # Spinning threads would disturb every measurement on shared cores; compile in one process.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -83,7 +83,7 @@ class Session:
         key = (kind, count, nice, core)
         if key not in self._hogs:
             cores = set(self.cores) if core is None else {self.cores[core % len(self.cores)]}
-            name = NAMES[self.random.randrange(len(NAMES))]
+            name = hogs.NAMES[self.random.randrange(len(hogs.NAMES))]
             hog = hogs.start(kind, count, nice=nice, cores=cores, names=[name])
             self._resources.callback(hog.stop)
             hog.pause()
@@ -161,7 +161,7 @@ class Session:
             time.sleep(0.05)
             start_ns = time.monotonic_ns()
             sampler = Sampler(
-                roles, frozenset(NAMES), INTERFACE if self._network else None, start_ns
+                roles, frozenset(hogs.NAMES), INTERFACE if self._network else None, start_ns
             )
             orders = {
                 "settle": self.settle(),

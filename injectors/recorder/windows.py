@@ -12,6 +12,8 @@ from cases.sanitize_trace import scrub_trace
 from cases.tables import to_arrow
 
 FROM_RANKS = ("steps", "collectives", "runtime", "logs", "loader")
+# Present even when nothing happened: that nothing did is what they say.
+WATCHED = frozenset({"runtime", "logs"})
 
 
 def write_window(
@@ -24,7 +26,7 @@ def write_window(
     begin_ns = min(row["start_ns"] for row in rows["steps"])
     end_ns = max(row["start_ns"] + row["duration_ns"] for row in rows["steps"])
     for name, table in rows.items():
-        if table:
+        if table or name in WATCHED:
             write_table(folder / f"{name}.parquet", name, between(begin_ns, end_ns, table))
     for rank, answer in answers.items():
         raw = Path(answer["trace"])

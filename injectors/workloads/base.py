@@ -31,7 +31,11 @@ class Workload(Record, ABC):
     """Parameters of a workload; `build` makes the program of one rank."""
 
     title: ClassVar[str]
-    settle_steps: ClassVar[int] = 3
+
+    @property
+    def settle_steps(self) -> int:
+        """Steps until a change of condition is fully felt."""
+        return 2
 
     @abstractmethod
     def build(self, context: Context) -> Program:

@@ -18,7 +18,6 @@ class ImageClassifier(Workload):
     """Parameters of the network, the files and the loader."""
 
     title: ClassVar[str] = "Image classifier fed from files, data-parallel training"
-    settle_steps: ClassVar[int] = 8  # more than workers x prefetch: old batches are used up
     channels: PositiveInt = 16
     blocks: PositiveInt = 3
     pixels: PositiveInt = 64
@@ -27,6 +26,11 @@ class ImageClassifier(Workload):
     workers: NonNegativeInt = 2
     prefetch: PositiveInt = 2
     augment_passes: PositiveInt = 1
+
+    @property
+    def settle_steps(self) -> int:
+        """Batches fetched before the change are used up after these steps."""
+        return self.workers * self.prefetch + 2
 
     def build(self, context: Context) -> Program:
         """Make the network, loader and optimizer of one rank."""
