@@ -78,8 +78,16 @@ class Job:
         if self.pinned:
             core = self.cores[rank % len(self.cores)]
             plan = RankPlan(plan.workload, plan.backend, plan.store, core, plan.bucket_mb)
-        context = Context(rank, self.ranks, self.seed, device, self.knobs, self.folder)
+        context = Context(
+            rank, self.ranks, self.seed, device, self.knobs, self.folder, self._worker_cores()
+        )
         run_forked(plan, context, orders)
+
+    def _worker_cores(self) -> frozenset[int]:
+        """Helpers of pinned ranks use the cores that no rank has, or all where none is left."""
+        if not self.pinned:
+            return frozenset()
+        return frozenset(self.cores[self.ranks :] or self.cores)
 
     def tell_all(self, order: Any) -> None:
         """Send the same order to every rank."""

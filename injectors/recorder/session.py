@@ -43,6 +43,9 @@ ENVIRONMENT = {
     "KINETO_LOG_LEVEL": "5",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    # Keep freed memory: giving it back and faulting it in again is noise of its own.
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "MALLOC_TRIM_THRESHOLD_": "4294967296",
 }
 # Collectives must cross the interfaces that can be shaped.
 NETWORK_ENVIRONMENT = {

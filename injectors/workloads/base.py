@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """Where one rank runs: its place in the job, device, settings and scratch folder."""
+    """Where one rank runs: its place in the job, device, settings and scratch folder.
+
+    `worker_cores` are the CPUs for its helper processes; empty: they inherit the rank's.
+    """
 
     rank: int
     world_size: int
@@ -25,6 +28,7 @@ class Context:
     device: torch.device
     knobs: Knobs
     folder: Path
+    worker_cores: frozenset[int] = frozenset()
 
 
 class Workload(Record, ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -67,8 +68,15 @@ class ClassifierProgram(Program):
         files = ImageFiles(
             context.folder / "images", p.files, p.pixels, p.augment_passes, context.knobs
         )
+        cores = context.worker_cores
+
+        def settle_down(worker: int) -> None:
+            if cores:
+                os.sched_setaffinity(0, cores)
+
         return DataLoader(
             files,
+            worker_init_fn=settle_down,
             batch_sampler=EndlessBatches(p.files, p.batch_size, context.seed + 17 * context.rank),
             num_workers=p.workers,
             prefetch_factor=p.prefetch if p.workers else None,

@@ -1,0 +1,59 @@
+"""How a kernel is laid over a tensor: blocks of elements, rows or columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+
+from injectors.kernels import triton_kernels
+
+ELEMENTS = 1024
+LARGEST_ROW = 65536
+COLUMN_TILE = {"ROWS": 32, "COLUMNS": 64}
+
+
+def over_elements(kernel: Any, *tensors: torch.Tensor, scalars: tuple[float, ...] = ()) -> None:
+    """Run an elementwise kernel; the last tensor is written."""
+    size = tensors[-1].numel()
+    kernel[(triton.cdiv(size, ELEMENTS),)](*tensors, size, *scalars, BLOCK=ELEMENTS)
+
+
+def over_rows(
+    kernel: Any, matrix: torch.Tensor, *tensors: torch.Tensor, scalars: tuple[float, ...] = ()
+) -> None:
+    """Run a kernel with one program a row of `matrix`, its first argument."""
+    rows, n = matrix.shape
+    kernel[(rows,)](matrix, *tensors, n, *scalars, BLOCK=row_block(n))
+
+
+def column_sum(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the sum over the rows of `matrix`, added in float32."""
+    rows, n = matrix.shape
+    out = torch.empty(n, dtype=dtype, device=matrix.device)
+    grid = (triton.cdiv(n, COLUMN_TILE["COLUMNS"]),)
+    triton_kernels.column_sum[grid](matrix, out, rows, n, **COLUMN_TILE)
+    return out
+
+
+def row_block(n: int) -> int:
+    """Return the power of two that holds a row of `n`; a row must fit one program.
+
+    >>> row_block(5)
+    8
+    """
+    if n > LARGEST_ROW:
+        raise ValueError(f"a row must have at most {LARGEST_ROW} columns, got {n}")
+    block: int = triton.next_power_of_2(n)
+    return block
+
+
+def float_like(x: torch.Tensor) -> torch.Tensor:
+    """Return an empty float32 tensor of the same shape."""
+    return torch.empty(x.shape, dtype=torch.float32, device=x.device)
+
+
+def float_rows(x: torch.Tensor) -> torch.Tensor:
+    """Return an empty float32 vector with one element a row of `x`."""
+    return torch.empty(x.shape[0], dtype=torch.float32, device=x.device)
