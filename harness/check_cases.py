@@ -10,7 +10,7 @@ from cases.schema import Locus
 from harness.checklist import Checklist
 from harness.judge import Truth, duration_ns
 from harness.step_time import mean_step_ns
-from harness.witnesses import holds
+from cases.witness import holds
 
 # Long recordings are shipped as means over stretches of steps, cut anew.
 SHIPPED_TOLERANCE = 0.02

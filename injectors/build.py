@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from cases.bundle import RunData, write_case
 from cases.case import Case
 from cases.documents import read_json, write_record
@@ -17,6 +15,7 @@ from cases.errors import QueryError
 from cases.schema import CaseInfo, Decoy, Environment, Fault, Split, Topology
 from cases.tables import SIGNALS
 from cases.truth import Truth, Validation, Witness
+from cases.witness import holds
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.faults import Fault as InjectedFault
@@ -179,13 +178,6 @@ class _Maker:
         except QueryError as error:
             return f"its witness can't be asked: {error}"
         return None
-
-
-def holds(case: Case, sql: str) -> bool:
-    """Whether a witness query gives a non-zero, non-null value on a case."""
-    answer = case.sql(sql)
-    value = answer.iat[0, 0] if len(answer) else None
-    return not pd.isna(value) and bool(value)
 
 
 def labelled(fault: InjectedFault, topology: Topology, result: Validation) -> Fault:

@@ -19,7 +19,8 @@ from cases.errors import EvalHarnessError, ScenarioError
 from cases.schema import Record
 from cases.taxonomy import Taxonomy
 from cases.truth import Truth
-from injectors.build import Places, build, holds
+from cases.witness import holds
+from injectors.build import Places, build
 from injectors.capabilities import Capability, cpp_compiler, network_shaping
 from injectors.public import this_environment
 from injectors.recorder.session import ENVIRONMENT, NETWORK_ENVIRONMENT

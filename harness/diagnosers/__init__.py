@@ -35,6 +35,7 @@ DIAGNOSERS: dict[str, Bundled] = {
     "shotgun": Bundled(
         "harness.diagnosers.shotgun", "Blames the commonest causes all at once.", settings=True
     ),
+    "rules": Bundled("harness.diagnosers.rules", "A short decision list, the one to copy."),
 }
 FLOORS = ("silent", "constant", "random", "shotgun")
 ORACLE = "oracle"  # answers from the labels, so it is computed by the harness and never run

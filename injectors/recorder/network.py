@@ -17,7 +17,7 @@ from cases.errors import ScenarioError
 
 CLONE_NEWNET = 0x40000000
 INTERFACE = "eth0"
-SUBNET = "10.77.0"
+SUBNET = "10.77"
 BURST_BYTES = 32 * 1024
 QUEUE_MS = 200
 
@@ -53,7 +53,10 @@ class Network:
         run("ip", "link", "set", "br0", "up")
 
     def join(self, pids: dict[int, int]) -> None:
-        """Give each rank (rank -> process in its own namespace) an interface on the bridge."""
+        """Give each rank (rank -> process in its own namespace) an interface on the bridge.
+
+        Each job has a subnet of its own; `shaped` acts on the job that joined last.
+        """
         self._pids = dict(pids)
         self._generation += 1
         for rank, pid in pids.items():
@@ -61,7 +64,7 @@ class Network:
             run(*f"ip link add {port} type veth peer name {INTERFACE} netns {pid}".split())
             run("ip", "link", "set", port, "master", "br0", "up")
             within(pid, "ip", "link", "set", "lo", "up")
-            within(pid, "ip", "addr", "add", f"{SUBNET}.{rank + 1}/24", "dev", INTERFACE)
+            within(pid, "ip", "addr", "add", f"{SUBNET}.{self._generation}.{rank + 1}/24", "dev", INTERFACE)
             within(pid, "ip", "link", "set", INTERFACE, "up")
 
     def port(self, rank: int) -> str:

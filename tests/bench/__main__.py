@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-MODULES = ("kineto", "scoring", "overhead")
+MODULES = ("kineto", "scoring", "overhead", "startup")
 
 
 def main() -> None:
