@@ -30,9 +30,9 @@ def measured(scenario: Scenario, blocks: Sequence[dict[str, Any]], arm: str) -> 
     """Pair an arm's trials with the baseline trials of the same blocks."""
     steps = scenario.trials.steps
     if arm in scenario.faults():
-        first = scenario.trials.blocks
+        first, last = scenario.trials.blocks, scenario.trials.blocks + scenario.trials.fresh
         acceptance = paired(blocks[:first], arm, steps)
-        return Measured(acceptance, paired(blocks[first:], arm, steps), decide(acceptance))
+        return Measured(acceptance, paired(blocks[first:last], arm, steps), decide(acceptance))
     acceptance = paired(blocks, NULL if arm == HEALTHY else arm, steps)
     return Measured(acceptance, None, decide(acceptance))
 

@@ -25,10 +25,15 @@ Withheld = Literal["nothing", "all_but_progress"]
 
 
 class Trials(Record):
-    """How the label is measured: blocks that decide, fresh blocks for the cost."""
+    """How labels are measured, fixed beforehand.
+
+    Faults take part in `blocks` blocks that decide and `fresh` ones for the cost. The healthy
+    job and decoys go on for `further` blocks: that nothing is lost takes more pairs to show.
+    """
 
     blocks: int = Field(default=8, ge=4)
     fresh: int = Field(default=4, ge=4)
+    further: NonNegativeInt = 0
     steps: PositiveInt = 20
 
 

@@ -45,10 +45,10 @@ class SlowLink(Fault):
                          GROUP BY rank),
                  then_ AS (SELECT rank, avg(completed_ns - created_ns) AS t
                            FROM reference.collectives GROUP BY rank)
-            SELECT (SELECT min(now.t / then_.t) > 1.3 FROM now JOIN then_ USING (rank))
+            SELECT (SELECT min(now.t / then_.t) > 1.15 FROM now JOIN then_ USING (rank))
                AND (SELECT max(queued) FROM (SELECT avg(send_queue_bytes) AS queued FROM network
                                              GROUP BY rank))
-                   > 2 * (SELECT avg(send_queue_bytes) + 2000 FROM reference.network)
+                   > 1.5 * (SELECT avg(send_queue_bytes) + 1000 FROM reference.network)
             """,
             "collectives of unchanged size take longer on every rank while bytes wait in the"
             " send queue",

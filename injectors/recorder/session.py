@@ -144,11 +144,14 @@ class Session:
         return self.scenario.build_workload().settle_steps
 
     def measure(self, job: Job) -> list[dict[str, Any]]:
-        """Run the blocks of trials: every arm once a block, in random order."""
+        """Run the blocks of trials: each arm once a block, in random order."""
         plan = self.scenario.trials
         blocks = []
-        for number in range(plan.blocks + plan.fresh):
-            order = [BASELINE, NULL, *self.scenario.arms]
+        everywhere = [BASELINE, NULL, *(set(self.scenario.arms) - set(self.scenario.faults()))]
+        total = plan.blocks + plan.fresh + plan.further
+        for number in range(total):
+            whole = number < plan.blocks + plan.fresh
+            order = [BASELINE, NULL, *self.scenario.arms] if whole else sorted(everywhere)
             self.random.shuffle(order)
             block: dict[str, Any] = {"order": order, "seconds": {}}
             for name in order:
@@ -156,7 +159,7 @@ class Session:
                     values = job.order("trial", settle=self.settle(), steps=plan.steps)
                 block["seconds"][name] = max(values.values())
             blocks.append(block)
-            report("trials", number + 1, plan.blocks + plan.fresh)
+            report("trials", number + 1, total)
         return blocks
 
     def record_showing(self, job: Job, name: str, arm: str, reference_s: float) -> float:

@@ -1,0 +1,121 @@
+"""The shipped suite is what the README promises, and its scores are what they must be."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cases.bundle import PACKAGED, Suite
+from harness import judge
+
+FOLDER = PACKAGED / "recorded_cpu"
+COMMAND = str(Path(sys.executable).with_name("evalharness"))
+MAX_BYTES = 40e6
+
+
+@pytest.fixture(scope="module")
+def truths():
+    return judge.load_truths(FOLDER)
+
+
+def evalharness(*arguments, cwd=None):
+    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_composition(truths):
+    verdicts = Counter(truth.verdict for truth in truths.values())
+    assert len(truths) >= 60
+    assert len({truth.group for truth in truths.values()}) >= 30
+    assert verdicts["undecidable"] >= 10
+    assert 0.25 <= verdicts["healthy"] / len(truths) <= 0.5
+
+
+def test_every_fault_at_three_severities_or_more(truths):
+    levels: dict[str, set[str]] = {}
+    for truth in truths.values():
+        if truth.verdict == "faulty":
+            arm = truth.recipe["scenario"]["arms"][truth.recipe["case"]["arm"]]
+            parameters = json.dumps([arm["parameters"], truth.recipe["scenario"]["parameters"]])
+            levels.setdefault(truth.faults[0].cause, set()).add(parameters)
+    assert {cause: len(found) >= 3 for cause, found in levels.items()} == dict.fromkeys(
+        (
+            "storage_fetch_stall",
+            "dataloader_cpu_bound",
+            "slow_link",
+            "unfused_kernels",
+            "cpu_contention_colocated",
+            "memory_bandwidth_contention",
+        ),
+        True,
+    )
+
+
+def test_workloads_ranks_and_question():
+    infos = [case.info for case in map(Suite.open(FOLDER).case, Suite.open(FOLDER).case_ids)]
+    assert {info.workload.name for info in infos} == {"image_classifier", "language_model"}
+    assert {len(info.topology.ranks) for info in infos} == {1, 2, 4}
+    assert {info.question for info in infos} == {"regression"}
+    assert {info.provenance.backend for info in infos} == {"torch_cpu"}
+
+
+def test_size():
+    files = [*FOLDER.rglob("*"), *(FOLDER.parents[1] / "labels" / "recorded_cpu").rglob("*")]
+    assert sum(path.stat().st_size for path in files if path.is_file()) < MAX_BYTES
+
+
+def test_decoys_of_every_kind(truths):
+    names = {decoy.name for truth in truths.values() for decoy in truth.decoys}
+    assert names == {
+        "slow_first_step",
+        "low_priority_competitor",
+        "hidden_slow_read",
+        "cheap_periodic_checkpoint",
+    }
+
+
+def test_withholding_gives_nothing_away(truths):
+    suite = Suite.open(FOLDER)
+    verdicts: dict[tuple[str, ...], list[str]] = {}
+    for case_id, truth in truths.items():
+        present = suite.case(case_id).info.signals.present
+        if "processes" not in present:
+            verdicts.setdefault(present, []).append(truth.verdict)
+    assert verdicts
+    for found in verdicts.values():
+        assert 0.3 <= found.count("undecidable") / len(found) <= 0.7
+
+
+def test_check_and_audit_pass():
+    status, out, err = evalharness("cases", "check", "--suite", "recorded_cpu")
+    assert status == 0, out + err
+    status, out, err = evalharness("cases", "audit", "--suite", "recorded_cpu")
+    assert status == 0, out + err
+
+
+def test_scores_are_what_they_must_be(tmp_path):
+    names = ("oracle", "silent", "shotgun", "constant", "random", "rules")
+    specs = [word for name in names for word in ("-d", name)]
+    status, _, err = evalharness(
+        "run", *specs, "--suite", "recorded_cpu", "--out", str(tmp_path), "--no-track"
+    )
+    assert status == 0, err
+    summaries = {
+        name: json.loads((tmp_path / "recorded_cpu" / name / "summary.json").read_text())
+        for name in names
+    }
+    metric = {name: summary["metrics"] for name, summary in summaries.items()}
+    value = {name: found["net_benefit_w1"]["value"] for name, found in metric.items()}
+    assert metric["oracle"]["recall_cause_and_locus"]["value"] == 1.0
+    assert metric["oracle"]["misled_rate"]["value"] == 0.0
+    assert value["silent"] == 0.0
+    assert value["shotgun"] < 0.0
+    assert all(value["rules"] > value[floor] for floor in ("silent", "constant", "random"))
+    for summary in summaries.values():
+        cases = sum(summary["composition"].values())
+        assert sum(
+            sum(summary["buckets"][kind].values()) for kind in ("faulty", "healthy", "undecidable")
+        ) == cases
