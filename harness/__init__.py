@@ -1,1 +1,1 @@
-
+"""Running, isolating, judging, tracking and gating diagnosers; the command line."""
