@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from injectors.recorder import procfs
+from injectors.recorder.nvml import NvmlSampler
 
 INTERVAL_S = 0.2
 NOTABLE_SHARE = 0.02  # of one core: other processes that use less are left out
@@ -40,6 +41,7 @@ class Sampler:
     interface: str | None
     start_ns: int
     host: str = "host0"
+    nvml: NvmlSampler | None = None
     _samples: list[dict[str, Any]] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -70,6 +72,7 @@ class Sampler:
             "time_ns": now,
             "host": procfs.host_counters(),
             "levels": procfs.host_levels(),
+            "gpu": self.nvml.sample(now) if self.nvml else [],
             "stats": stats,
             "counters": {
                 pid: procfs.process_counters(pid)
@@ -99,6 +102,7 @@ class Sampler:
         notable = self._notable()
         numbers = {pid: i for i, pid in enumerate(notable)}
         tables: dict[str, list[dict[str, Any]]] = {"host": [], "processes": [], "network": []}
+        tables["gpu"] = [row for sample in self._samples for row in sample["gpu"]]
         for before, after in pairs:
             tables["host"].append(self._host_row(before, after))
             for pid in notable:

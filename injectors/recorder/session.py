@@ -27,6 +27,7 @@ from injectors.faults import Injection
 from injectors.recorder.job import Job
 from injectors.recorder.knobs import Knobs
 from injectors.recorder.network import INTERFACE, Network
+from injectors.recorder.nvml import NvmlSampler
 from injectors.recorder.rank import RankPlan, die_with_parent
 from injectors.recorder.sampler import Role, Sampler
 from injectors.label_rule import shows
@@ -72,7 +73,17 @@ class Session:
         os.sched_setaffinity(0, self.cores)
         self._hogs: dict[tuple[Any, ...], hogs.Hog] = {}
         self._resources = ExitStack()
-        self.job: Job | None = None
+        self._nvml = self._gpu_sampler()
+
+    def _gpu_sampler(self) -> NvmlSampler | None:
+        """Return a sampler where there are GPUs to train on and a driver to ask."""
+        import torch
+
+        if not torch.cuda.is_available():
+            return None
+        sampler = NvmlSampler.open()
+        self._resources.callback(sampler.close)
+        return sampler
 
     @property
     def network(self) -> Network:
@@ -184,7 +195,11 @@ class Session:
             time.sleep(0.05)
             start_ns = time.monotonic_ns()
             sampler = Sampler(
-                roles, frozenset(hogs.NAMES), INTERFACE if self._network else None, start_ns
+                roles,
+                frozenset(hogs.NAMES),
+                INTERFACE if self._network else None,
+                start_ns,
+                nvml=self._nvml,
             )
             orders = {
                 "settle": self.settle(),
