@@ -6,7 +6,7 @@ inductor's kernels or single ops elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -84,7 +84,11 @@ def warm_up(
         dtype: Type of inputs and parameters.
         device: Where the job runs.
     """
-    operations = {"layer_norm": layer_norm, "gelu": gelu, "softmax": softmax}
+    operations: dict[str, Callable[..., torch.Tensor]] = {
+        "layer_norm": layer_norm,
+        "gelu": gelu,
+        "softmax": softmax,
+    }
     for name, wanted in shapes.items():
         for shape in wanted:
             inputs = [torch.ones(shape, dtype=dtype, device=device, requires_grad=True)]

@@ -1,4 +1,4 @@
-"""Every Triton operation against PyTorch, in a child because the interpreter is chosen on import."""
+"""Triton against PyTorch, in a child because importing Triton chooses the interpreter."""
 
 import json
 import os
@@ -66,11 +66,13 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from injectors.kernels import triton_kernels
-scalars = {"n": "i32", "rows": "i32", "size": "i32"} | dict.fromkeys(("eps", "factor", "term"), "fp32")
+kinds = dict.fromkeys(("n", "rows", "size"), "i32")
+kinds |= dict.fromkeys(("eps", "factor", "term"), "fp32")
+kinds |= dict.fromkeys(("mean", "rstd", "each"), "*fp32")
+kinds |= dict.fromkeys(("BLOCK", "ROWS", "COLUMNS"), "constexpr")
 for kernel in vars(triton_kernels).values():
     if isinstance(kernel, triton.JITFunction):
-        types = {a: "constexpr" if a.isupper() else scalars.get(a, "*bf16") for a in kernel.arg_names}
-        types |= {a: "*fp32" for a in ("mean", "rstd", "each") if a in types}
+        types = {name: kinds.get(name, "*bf16") for name in kernel.arg_names}
         blocks = {a: 1024 if a == "BLOCK" else 32 for a in types if a.isupper()}
         built = triton.compile(ASTSource(kernel, types, blocks), target=GPUTarget("cuda", 90, 32))
         assert built.asm["cubin"]

@@ -70,8 +70,15 @@ def compare(name, shape, dtype, device):
             for ours, theirs in zip(found, expected, strict=True)
         ]
         kept = all(ours.dtype == dtype for ours in found)
-        yield {"name": name, "shape": shape, "dtype": str(dtype).removeprefix("torch."),
-               "fused": fused, "errors": errors, "kept_dtype": kept, "launches": count[0]}  # fmt: skip
+        yield {
+            "name": name,
+            "shape": shape,
+            "dtype": str(dtype).removeprefix("torch."),
+            "fused": fused,
+            "errors": errors,
+            "kept_dtype": kept,
+            "launches": count[0],
+        }
 
 
 if __name__ == "__main__":
