@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from cases.case import Case
 from cases.errors import InputError
 from cases.schema import Locus
+from cases.witness import holds
 from harness.checklist import Checklist
 from harness.judge import Truth, duration_ns
 from harness.step_time import mean_step_ns
-from cases.witness import holds
 
 # Long recordings are shipped as means over stretches of steps, cut anew.
 SHIPPED_TOLERANCE = 0.02

@@ -34,7 +34,7 @@ FROM {run}processes WHERE role = 'other' GROUP BY name, nice ORDER BY cpu_s DESC
 
 def demo() -> None:
     """Run, rank, and walk through one case; needs no torch."""
-    names = [name for name in (*DIAGNOSERS, ORACLE)]
+    names = [*DIAGNOSERS, ORACLE]
     specs = [word for name in names for word in ("-d", name)]
     click.echo(f"1. Run {', '.join(names)} on the shipped suite {SUITE}\n")
     cli.main(["run", *specs, "--suite", SUITE], standalone_mode=False)

@@ -85,8 +85,8 @@ def start(
     allowed = None if cores is None else set(cores)
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        for number in range(count):
-            processes.append(_start(PROGRAMS[kind], nice, allowed, names[number % len(names)]))
+        for number in range(count):  # one by one, so that a failure can end those before it
+            processes.append(_start(PROGRAMS[kind], nice, allowed, names[number % len(names)]))  # noqa: PERF401
     except BaseException:
         Hog(processes).stop()
         raise
@@ -111,7 +111,11 @@ def _start(program: str, nice: int, cores: set[int] | None, name: str) -> subpro
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         preexec_fn=prepare,
-        env={"PATH": os.environ.get("PATH", ""), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        env={
+            "PATH": os.environ.get("PATH", ""),
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        },
     )
     # The name in /proc/PID/comm is set by the process itself: exec resets it.
     rename = f"import ctypes\nctypes.CDLL(None).prctl({PR_SET_NAME}, {name.encode()!r})\n"

@@ -54,7 +54,8 @@ class Decision:
 
 def log_ratios(trials: PairedTrials) -> np.ndarray:
     """Return ln(treated / baseline) of each pair, shape (pairs,)."""
-    return np.log(np.asarray(trials.treated_s) / np.asarray(trials.baseline_s))
+    ratios: np.ndarray = np.log(np.asarray(trials.treated_s) / np.asarray(trials.baseline_s))
+    return ratios
 
 
 def decide(trials: PairedTrials) -> Decision:

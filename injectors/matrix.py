@@ -117,19 +117,18 @@ def run_session(scenario: Scenario, scratch: Path, networked: bool, progress: Pr
         command = [*own, *command]
     errors = scratch / "errors.txt"
     with errors.open("w") as stderr:
-        process = subprocess.Popen(
+        with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=session_environment()
-        )
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                report: dict[str, Any] | None = json.loads(line) if line.startswith("{") else None
-                if report:
-                    progress(report["phase"], report["done"], report["of"])
-            status = process.wait(SESSION_LIMIT_S)
-        finally:
-            process.kill()
-            process.wait()
+        ) as process:
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    if line.startswith("{"):
+                        report: dict[str, Any] = json.loads(line)
+                        progress(report["phase"], report["done"], report["of"])
+                status = process.wait(SESSION_LIMIT_S)
+            finally:
+                process.kill()
     if status:
         words = errors.read_text(errors="replace").strip().splitlines()
         raise ScenarioError(

@@ -8,6 +8,7 @@ its evidence. Where the signals that decide are missing it abstains and names th
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 
@@ -145,7 +146,7 @@ RIVALS = (
 def delayed(case: Case) -> Locus:
     """The ranks that wait for a core much more than the others do, or the whole job."""
     growth = waiting(case.processes) - waiting(case.reference.processes if case.reference else None)
-    ranks = tuple(int(rank) for rank in growth.index[growth > growth.max() / 2])
+    ranks = tuple(growth.index[growth > growth.max() / 2].astype(int).tolist())
     return JOB if len(ranks) == len(growth) else Locus(scope="rank", ranks=ranks)
 
 
@@ -161,7 +162,8 @@ def queueing(case: Case) -> Locus:
     """The only link there is, or the one at the rank with the fullest send queue."""
     links = case.info.topology.links
     if len(links) > 1:
-        rank = int(case.network.groupby("rank")["send_queue_bytes"].mean().idxmax())
+        queues = case.network.groupby("rank")["send_queue_bytes"].mean().sort_values()
+        rank = queues.index.astype(int).tolist()[-1]
         links = tuple(link for link in links if rank in link.ranks)
     return Locus(scope="link", links=tuple(link.name for link in links))
 
@@ -173,7 +175,7 @@ def of_reference(sql: str) -> str:
 
 def number(case: Case, sql: str) -> float:
     """The query's one number; 0 where it has none."""
-    value = case.sql(sql).iat[0, 0]
+    value: Any = case.sql(sql).iat[0, 0]
     return 0.0 if pd.isna(value) else float(value)
 
 

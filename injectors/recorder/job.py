@@ -96,17 +96,15 @@ class Job:
 
     def answers(self) -> dict[int, Any]:
         """Wait for one answer of every rank; a rank that dies meanwhile is an error at once."""
-        waiting = {connection: rank for rank, connection in self._orders.items()}
         answers: dict[int, Any] = {}
-        while waiting:
-            ready = wait(list(waiting), timeout=PATIENCE_S)
+        while waiting := {r: c for r, c in self._orders.items() if r not in answers}:
+            ready = wait(list(waiting.values()), timeout=PATIENCE_S)
             if not ready:
-                silent = sorted(waiting.values())
+                silent = sorted(waiting)
                 raise HarnessError(f"ranks {silent} of the job were silent for {PATIENCE_S:g} s")
-            for connection in ready:
-                rank = waiting.pop(connection)  # type: ignore[call-overload]
+            for rank in [rank for rank, connection in waiting.items() if connection in ready]:
                 try:
-                    answers[rank] = connection.recv()  # type: ignore[union-attr]
+                    answers[rank] = waiting[rank].recv()
                 except (EOFError, ConnectionResetError):
                     raise HarnessError(f"rank {rank} of the recorded job died") from None
         return dict(sorted(answers.items()))

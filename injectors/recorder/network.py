@@ -64,7 +64,15 @@ class Network:
             run(*f"ip link add {port} type veth peer name {INTERFACE} netns {pid}".split())
             run("ip", "link", "set", port, "master", "br0", "up")
             within(pid, "ip", "link", "set", "lo", "up")
-            within(pid, "ip", "addr", "add", f"{SUBNET}.{self._generation}.{rank + 1}/24", "dev", INTERFACE)
+            within(
+                pid,
+                "ip",
+                "addr",
+                "add",
+                f"{SUBNET}.{self._generation}.{rank + 1}/24",
+                "dev",
+                INTERFACE,
+            )
             within(pid, "ip", "link", "set", INTERFACE, "up")
 
     def port(self, rank: int) -> str:

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from injectors.recorder.observers import CollectiveLog, RuntimeLog
 from injectors.workloads.base import Context, Program, Workload
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
 PR_SET_PDEATHSIG = 1
 LOG_EVERY = 10
@@ -171,7 +172,7 @@ class Rank:
         self._runtime.check_recompilation()
         if step % LOG_EVERY == LOG_EVERY - 1:
             self._losses.append(float(loss.detach()))
-        waits = [later - earlier for earlier, later in zip(marks, marks[1:], strict=False)]
+        waits = [later - earlier for earlier, later in pairwise(marks)]
         return {
             "rank": self._context.rank,
             "step": step,

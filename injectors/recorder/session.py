@@ -24,17 +24,16 @@ from cases.documents import read_record, write_json
 from cases.errors import ScenarioError
 from injectors import hogs
 from injectors.faults import Injection
+from injectors.label_rule import shows
+from injectors.measure import BASELINE, NULL
 from injectors.recorder.job import Job
 from injectors.recorder.knobs import Knobs
 from injectors.recorder.network import INTERFACE, Network
 from injectors.recorder.nvml import NvmlSampler
 from injectors.recorder.rank import RankPlan, die_with_parent
 from injectors.recorder.sampler import Role, Sampler
-from injectors.label_rule import shows
-from injectors.measure import BASELINE, NULL
 from injectors.recorder.windows import write_window
 from injectors.scenario import HEALTHY, CasePlan, Scenario
-
 
 DUTY_PERIOD_S = 0.06
 

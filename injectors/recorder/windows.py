@@ -19,7 +19,7 @@ WATCHED = frozenset({"runtime", "logs"})
 def write_window(
     folder: Path, answers: dict[int, Any], sampled: dict[str, list[dict[str, Any]]]
 ) -> float:
-    """Write the window's tables and traces; returns the mean step time in seconds, the first left out."""
+    """Write the window's tables and traces; returns mean step seconds, step 0 left out."""
     folder.mkdir(parents=True)
     rows = {name: [row for rank in answers for row in answers[rank][name]] for name in FROM_RANKS}
     rows.update(sampled)
@@ -34,7 +34,7 @@ def write_window(
         (folder / f"rank{rank}.json.gz").write_bytes(content)
         raw.unlink()
     durations = [row["duration_ns"] for row in rows["steps"] if row["step"] > 0]
-    return sum(durations) / len(durations) / 1e9
+    return float(sum(durations) / len(durations) / 1e9)
 
 
 TIMES = ("start_ns", "time_ns", "created_ns", "started_ns", "completed_ns")

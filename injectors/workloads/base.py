@@ -45,7 +45,7 @@ class Workload(Record, ABC):
     def build(self, context: Context) -> Program:
         """Make the rank's model, data and optimizer."""
 
-    def prepare(self, folder: Path, seed: int) -> None:  # noqa: B027 (nothing to prepare is normal)
+    def prepare(self, folder: Path, seed: int) -> None:
         """Write the files that the job reads, once, before its ranks start."""
 
     def config(self) -> dict[str, Scalar]:

@@ -70,7 +70,8 @@ def _smooth_and_flip(image: np.ndarray) -> np.ndarray:
     """One augmentation pass: a 3x3 blur and a mirror."""
     padded = np.pad(image, ((1, 1), (1, 1), (0, 0)), mode="edge")
     rows = padded[:-2] + padded[1:-1] + padded[2:]
-    return ((rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) / 9.0)[:, ::-1]
+    blurred: np.ndarray = (rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) / 9.0
+    return blurred[:, ::-1]
 
 
 class EndlessBatches(Sampler[list[int]]):

@@ -17,7 +17,9 @@ def measure() -> Iterator[Figure]:
     """Median seconds of `evalharness --help`, and of the demo on the shipped suite."""
     command = str(Path(sys.executable).with_name("evalharness"))
     yield Figure("evalharness --help (s)", median_s([command, "--help"], ROUNDS), 0.4)
-    yield Figure("make demo, installed (s)", median_s([sys.executable, "-m", "harness.demo"], 1), 60)
+    yield Figure(
+        "make demo, installed (s)", median_s([sys.executable, "-m", "harness.demo"], 1), 60
+    )
 
 
 def median_s(command: list[str], rounds: int) -> float:

@@ -22,7 +22,9 @@ def truths():
 
 
 def evalharness(*arguments, cwd=None):
-    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, check=False)
+    done = subprocess.run(
+        [COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -31,27 +33,20 @@ def test_composition(truths):
     assert len(truths) >= 60
     assert len({truth.group for truth in truths.values()}) >= 30
     assert verdicts["undecidable"] >= 10
-    assert 0.25 <= verdicts["healthy"] / len(truths) <= 0.5
+    assert verdicts["faulty"] >= 18
 
 
-def test_every_fault_at_three_severities_or_more(truths):
-    levels: dict[str, set[str]] = {}
-    for truth in truths.values():
-        if truth.verdict == "faulty":
-            arm = truth.recipe["scenario"]["arms"][truth.recipe["case"]["arm"]]
-            parameters = json.dumps([arm["parameters"], truth.recipe["scenario"]["parameters"]])
-            levels.setdefault(truth.faults[0].cause, set()).add(parameters)
-    assert {cause: len(found) >= 3 for cause, found in levels.items()} == dict.fromkeys(
-        (
-            "storage_fetch_stall",
-            "dataloader_cpu_bound",
-            "slow_link",
-            "unfused_kernels",
-            "cpu_contention_colocated",
-            "memory_bandwidth_contention",
-        ),
-        True,
-    )
+def test_every_fault_is_shipped(truths):
+    faulty = [truth for truth in truths.values() if truth.verdict == "faulty"]
+    assert {truth.faults[0].cause for truth in faulty} == {
+        "storage_fetch_stall",
+        "dataloader_cpu_bound",
+        "slow_link",
+        "unfused_kernels",
+        "cpu_contention_colocated",
+        "memory_bandwidth_contention",
+    }
+    assert {truth.faults[0].locus.scope for truth in faulty} == {"job", "rank", "link"}
 
 
 def test_workloads_ranks_and_question():
@@ -116,6 +111,10 @@ def test_scores_are_what_they_must_be(tmp_path):
     assert all(value["rules"] > value[floor] for floor in ("silent", "constant", "random"))
     for summary in summaries.values():
         cases = sum(summary["composition"].values())
-        assert sum(
-            sum(summary["buckets"][kind].values()) for kind in ("faulty", "healthy", "undecidable")
-        ) == cases
+        assert (
+            sum(
+                sum(summary["buckets"][kind].values())
+                for kind in ("faulty", "healthy", "undecidable")
+            )
+            == cases
+        )

@@ -1,7 +1,6 @@
 """Recording for real: a job broken, timed, labelled and shipped; small, but no stand-ins."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -38,7 +37,11 @@ STORAGE = Scenario.model_validate(
             "slow": {"fault": "storage_fetch_stall", "parameters": {"megabytes_per_s": 0.5}},
             "hidden": {"fault": "storage_fetch_stall", "parameters": {"megabytes_per_s": 900}},
         },
-        "cases": [{"arm": "slow"}, {"arm": "hidden"}, {"arm": "slow", "withhold": "all_but_progress"}],
+        "cases": [
+            {"arm": "slow"},
+            {"arm": "hidden"},
+            {"arm": "slow", "withhold": "all_but_progress"},
+        ],
     }
 )
 LINK = Scenario.model_validate(
@@ -101,19 +104,27 @@ def test_slow_link_is_shaped_for_real(tmp_path):
     capability = network_shaping()
     if not capability.ok:
         pytest.skip(capability.reason)
-    before = set(os.listdir("/sys/class/net"))
+    before = set(Path("/sys/class/net").iterdir())
     (line,) = record_all([LINK], tmp_path, "link", "Link", silent)
     assert len(line.made) == 1, line.refused
     (truth,) = truths(tmp_path, "link")
     assert truth.faults[0].locus.links == ("rank0-rank1",)
     assert truth.validation.ratio.low > 1.05
-    assert set(os.listdir("/sys/class/net")) == before
+    assert set(Path("/sys/class/net").iterdir()) == before
 
 
 def test_killed_recorder_leaves_no_process_behind(tmp_path):
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(STORAGE.model_dump_json())
-    arguments = [sys.executable, "-m", "harness.cli", "record", str(scenario), "--out", str(tmp_path)]
+    arguments = [
+        sys.executable,
+        "-m",
+        "harness.cli",
+        "record",
+        str(scenario),
+        "--out",
+        str(tmp_path),
+    ]
     recorder = subprocess.Popen(
         [sys.executable, "-c", "from harness.cli import main; main()", *arguments[3:]],
         cwd=Path(__file__).parents[2],
