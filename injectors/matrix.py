@@ -116,19 +116,21 @@ def run_session(scenario: Scenario, scratch: Path, networked: bool, progress: Pr
         )
         command = [*own, *command]
     errors = scratch / "errors.txt"
-    with errors.open("w") as stderr:
-        with subprocess.Popen(
+    with (
+        errors.open("w") as stderr,
+        subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=session_environment()
-        ) as process:
-            try:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    if line.startswith("{"):
-                        report: dict[str, Any] = json.loads(line)
-                        progress(report["phase"], report["done"], report["of"])
-                status = process.wait(SESSION_LIMIT_S)
-            finally:
-                process.kill()
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith("{"):
+                    report: dict[str, Any] = json.loads(line)
+                    progress(report["phase"], report["done"], report["of"])
+            status = process.wait(SESSION_LIMIT_S)
+        finally:
+            process.kill()
     if status:
         words = errors.read_text(errors="replace").strip().splitlines()
         raise ScenarioError(

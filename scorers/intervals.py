@@ -76,7 +76,10 @@ def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
     square = quantile**2 / n
     centre = (rate + square / 2) / (1 + square)
     half = quantile / (1 + square) * (rate * (1 - rate) / n + square / (4 * n)) ** 0.5
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Exact where rounding would leave 1e-17: no success has the bound 0, no failure the bound 1.
+    low = 0.0 if rate == 0 else max(0.0, centre - half)
+    high = 1.0 if rate == 1 else min(1.0, centre + half)
+    return low, high
 
 
 def intraclass_correlation(values: Array, groups: npt.NDArray[np.intp]) -> float:

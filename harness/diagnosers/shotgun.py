@@ -8,12 +8,12 @@ from harness.diagnosers.prior import Prior
 
 
 def diagnose(case: Case, settings: Prior) -> Diagnosis:
-    """Answer the same whatever the case is; abstain where the train split has no fault."""
-    causes = settings["causes"]
-    total = max(1, sum(causes.values()))
+    """Answer the same whatever the case is; abstain where the train split has no fault.
+
+    It states no confidence, as one who lists everything does, and so stands by all it lists.
+    """
     findings = tuple(
-        Finding(cause=cause, locus=JOB, confidence=number / total)
-        for cause, number in list(causes.items())[:MAX_ROOTS]
+        Finding(cause=cause, locus=JOB) for cause in list(settings["causes"])[:MAX_ROOTS]
     )
     if not findings:
         return Diagnosis(verdict="abstain", confidence=0.0)

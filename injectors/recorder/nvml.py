@@ -60,7 +60,7 @@ class NvmlSampler:
         limit = ask(n.nvmlDeviceGetEnforcedPowerLimit, handle)
         sent = ask(n.nvmlDeviceGetPcieThroughput, handle, n.NVML_PCIE_UTIL_TX_BYTES)
         received = ask(n.nvmlDeviceGetPcieThroughput, handle, n.NVML_PCIE_UTIL_RX_BYTES)
-        processes = ask(n.nvmlDeviceGetComputeRunningProcesses, handle)
+        processes = ask(n.nvmlDeviceGetComputeRunningProcesses_v3, handle)
         return {
             "utilization_percent": None if use is None else float(use.gpu),
             "memory_utilization_percent": None if use is None else float(use.memory),

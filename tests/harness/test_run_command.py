@@ -251,7 +251,7 @@ def test_demanded_isolation_that_is_missing_is_the_harness_failing(tiny_suite: P
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("nobody", "silent, constant, random, shotgun, oracle"),
+        ("nobody", "silent, constant, random, shotgun, rules, oracle"),
         ("absent.py:diagnose", "must be a Python file"),
         ("no_such_module:diagnose", "must be a module that can be found"),
         ("cmd:no-such-program", "must name a program"),

@@ -42,7 +42,7 @@ def test_good_scenario(tmp_path):
         ("{arm: a}", "{arm: b}", "case arm 'b' must be 'healthy' or one of ['a']"),
         ("fault:", "decoy:", "unknown decoy 'storage_fetch_stall'"),
         ("name: one", "name: one\nname: two", "key 'name' stands twice"),
-        ("name: one", "name: one\nranks: 0", "greater than or equal to 1"),
+        ("name: one", "name: one\nranks: 0", "greater than 0, found 0"),
         ("scenario/1.0", "scenario/2.0", "evalharness.scenario/1.0"),
         ("name: one", "name: one\nsteps: 20\nprofiled_steps: 19", "profiled_steps must be below"),
     ],

@@ -126,3 +126,8 @@ def test_mean_intervals_cover(groups, icc):
         bounds = statistic_bounds(sums, ratio)
         hits += bounds.low <= 0 <= bounds.high
     assert hits / trials >= 0.93
+
+
+def test_wilson_is_exact_at_the_ends():
+    assert wilson(0.0, 37.3, 2.04)[0] == 0.0
+    assert wilson(1.0, 37.3, 2.04)[1] == 1.0
