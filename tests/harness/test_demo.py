@@ -41,8 +41,9 @@ def test_whole_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - begin < LIMIT_S
     assert done.stdout.endswith("\n[]\n")
-    assert re.search(r"^1 .*rules", done.stdout, re.MULTILINE) or "unsealed" in done.stdout
+    board = done.stdout.partition("2. The leaderboard")[2].partition("3. One case")[0]
     for name in ("silent", "constant", "random", "shotgun", "rules", "oracle"):
+        assert re.search(rf"^(\d+|unsealed).*  {name}  +\d", board, re.MULTILINE), name
         assert (tmp_path / "results" / demo.SUITE / name / "summary.json").is_file()
 
 
@@ -89,4 +90,4 @@ def test_suite_without_such_a_case_is_an_error(tiny_suite: Path) -> None:
 def test_score_names_bucket_and_kind(labels) -> None:
     label, _ = demo.pair_with(labels, "slow_link", "link", FOLDER)
     assert demo.score(Finding(cause="slow_link"), label) == "unlocated"
-    assert demo.score(Finding(cause="gc_pauses", locus=JOB), label) == "misattributed (other)"
+    assert demo.score(Finding(cause="python_gc_pause", locus=JOB), label) == "misattributed (other)"
