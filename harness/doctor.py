@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
+from harness.sandbox.level import why_no_bubblewrap
 from injectors import capabilities
 from injectors.capabilities import Capability
 from injectors.decoys import DECOYS
@@ -16,8 +17,15 @@ from injectors.matrix import CAPABILITIES
 # distribution -> the extra that installs it
 OPTIONAL = {"torch": "record", "triton": "record", "nvidia-ml-py": "record", "mlflow": "track"}
 
+
+def isolation() -> Capability:
+    """Whether diagnosers are sealed off here, as `evalharness run` finds out."""
+    reason = why_no_bubblewrap()
+    return Capability(reason is None, reason or "a sandbox was started")
+
+
 MACHINE: dict[str, Callable[[], Capability]] = {
-    "sealed isolation (bubblewrap)": capabilities.bubblewrap,
+    "sealed isolation (bubblewrap)": isolation,
     "PyTorch jobs": capabilities.pytorch,
     "several ranks on CPUs (gloo)": capabilities.gloo,
     "several ranks on GPUs (NCCL)": capabilities.nccl,

@@ -10,6 +10,7 @@ from typing import Any
 from cases.errors import ScenarioError
 
 KIB = 1024
+ALL_LINKS = 0xFFFFFFFF  # a scope that makes NVML sum a counter over all NVLinks
 
 
 class NvmlSampler:
@@ -29,16 +30,20 @@ class NvmlSampler:
         """Start NVML, from the driver's library or the one given.
 
         Raises:
-            ScenarioError: there is no library, no driver, or no permission.
+            ScenarioError: there is no nvidia-ml-py, library, driver, or permission.
         """
-        import pynvml
-
-        if library is not None:
-            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         try:
+            import pynvml
+        except ImportError:
+            raise ScenarioError(
+                "must have nvidia-ml-py to sample GPUs: pip install 'evalharness[record]'"
+            ) from None
+        try:
+            if library is not None:
+                ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
             pynvml.nvmlInit()
             return cls(pynvml)
-        except pynvml.NVMLError as error:
+        except (OSError, pynvml.NVMLError) as error:
             raise ScenarioError(f"must have an NVIDIA driver to sample GPUs ({error})") from None
 
     def close(self) -> None:
@@ -89,8 +94,9 @@ class NvmlSampler:
             return None
 
     def _nvlink(self, handle: Any, field: int) -> int | None:
-        """Return a counter summed over all links (KiB in NVML) in bytes."""
-        values = self._ask(self._nvml.nvmlDeviceGetFieldValues, handle, [field])
+        """Return a counter of KiB, summed over all links, in bytes since the driver was loaded."""
+        wanted = [(field, ALL_LINKS)]
+        values = self._ask(self._nvml.nvmlDeviceGetFieldValues, handle, wanted)
         if not values or values[0].nvmlReturn != self._nvml.NVML_SUCCESS:
             return None
         return int(values[0].value.ullVal) * KIB

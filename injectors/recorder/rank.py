@@ -12,13 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from injectors.recorder.observers import CollectiveLog, RuntimeLog
 from injectors.workloads.base import Context, Program, Workload
-
-if TYPE_CHECKING:
-    pass
 
 PR_SET_PDEATHSIG = 1
 LOG_EVERY = 10
@@ -61,6 +57,8 @@ class Rank:
 
     def __init__(self, plan: RankPlan, context: Context) -> None:
         import torch
+
+        from injectors.recorder.observers import CollectiveLog, RuntimeLog
 
         torch.set_num_threads(1)
         self._context = context

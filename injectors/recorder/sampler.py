@@ -15,6 +15,7 @@ from injectors.recorder.nvml import NvmlSampler
 INTERVAL_S = 0.2
 NOTABLE_SHARE = 0.02  # of one core: other processes that use less are left out
 KEPT_NAMES = frozenset({"python", "python3"})
+NVLINK_COUNTERS = ("nvlink_tx_bytes", "nvlink_rx_bytes")
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,12 @@ class Sampler:
         return before is None or stat.cpu_ns > before.cpu_ns
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Return rows of `host`, `processes` and `network`, counters as growth per interval."""
+        """Return rows of `host`, `processes`, `network` (growth per interval) and `gpu`."""
         pairs = list(zip(self._samples, self._samples[1:], strict=False))
         notable = self._notable()
         numbers = {pid: i for i, pid in enumerate(notable)}
         tables: dict[str, list[dict[str, Any]]] = {"host": [], "processes": [], "network": []}
-        tables["gpu"] = [row for sample in self._samples for row in sample["gpu"]]
+        tables["gpu"] = self._gpu_rows()
         for before, after in pairs:
             tables["host"].append(self._host_row(before, after))
             for pid in notable:
@@ -111,6 +112,15 @@ class Sampler:
             for rank, counters in after["network"].items():
                 tables["network"].append(_network_row(rank, counters, before, after))
         return tables
+
+    def _gpu_rows(self) -> list[dict[str, Any]]:
+        """NVML's NVLink counters run since the driver was loaded: count from the first sample."""
+        first = {row["rank"]: row for row in self._samples[0]["gpu"]}
+        return [
+            {**row, **{name: _growth(row, first[row["rank"]], name) for name in NVLINK_COUNTERS}}
+            for sample in self._samples
+            for row in sample["gpu"]
+        ]
 
     def _notable(self) -> list[int]:
         """The job's own processes, then others by process id, those below the share left out."""
@@ -166,6 +176,11 @@ def _network_row(
         for key, value in counters.items()
     }
     return {"rank": rank, "time_ns": after["time_ns"], **growth}
+
+
+def _growth(row: dict[str, Any], first: dict[str, Any], name: str) -> int | None:
+    now, before = row[name], first[name]
+    return None if now is None or before is None else now - before
 
 
 def _cores() -> set[int]:

@@ -80,7 +80,10 @@ class Session:
 
         if not torch.cuda.is_available():
             return None
-        sampler = NvmlSampler.open()
+        try:
+            sampler = NvmlSampler.open()
+        except ScenarioError:  # `gpu` is then among the signals that a case states as absent
+            return None
         self._resources.callback(sampler.close)
         return sampler
 

@@ -12,6 +12,8 @@ pytest.importorskip("pynvml", reason="needs nvidia-ml-py: pip install 'evalharne
 SOURCE = r"""
 #define OK 0
 #define NOT_SUPPORTED 3
+#define INSUFFICIENT_SIZE 7
+#define ALL_LINKS 0xFFFFFFFFu
 typedef struct { unsigned gpu, memory; } use_t;
 typedef struct { unsigned long long total, free, used; } memory_t;
 int nvmlInitWithFlags(unsigned flags) { return OK; }
@@ -33,6 +35,19 @@ int nvmlDeviceGetPcieThroughput(void *h, int counter, unsigned *kib) {
   *kib = counter ? 2000 : 1000; return OK; }
 int nvmlDeviceGetCurrPcieLinkGeneration(void *h, unsigned *g) { *g = 5; return OK; }
 int nvmlDeviceGetCurrPcieLinkWidth(void *h, unsigned *w) { *w = 16; return OK; }
+typedef struct {
+  unsigned field, scope; long long timestamp, latency;
+  int type, status; unsigned long long value; } field_t;
+int nvmlDeviceGetFieldValues(void *h, int n, field_t *f) {
+  for (int i = 0; i < n; i++) {
+    f[i].status = h == (void *)2 ? NOT_SUPPORTED : OK;
+    f[i].value = f[i].scope == ALL_LINKS ? (f[i].field == 138 ? 36 : 54) : 1;
+  }
+  return OK; }
+int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *n, void *infos) {
+  if (h == (void *)2) return NOT_SUPPORTED;
+  *n = 3;
+  return infos ? OK : INSUFFICIENT_SIZE; }
 """
 PROGRAM = """
 import json, sys
@@ -44,9 +59,9 @@ sampler.close()
 """
 
 
-def sample(*arguments):
+def sample(*arguments, program=PROGRAM):
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],
@@ -79,11 +94,13 @@ def test_values_errors_and_missing_symbols(tmp_path):
         "pcie_rx_bytes_per_s": 2000 * 1024,
         "pcie_generation": 5,
         "pcie_width": 16,
-        "nvlink_tx_bytes": None,
-        "nvlink_rx_bytes": None,
-        "processes": None,
+        "nvlink_tx_bytes": 36 * 1024,  # the sum over all links, not the first one's
+        "nvlink_rx_bytes": 54 * 1024,
+        "processes": 3,
     }
-    assert (second["rank"], second["power_w"]) == (1, None)  # the device does not support it
+    # What the second device does not support is None there alone
+    unsupported = ("power_w", "nvlink_tx_bytes", "nvlink_rx_bytes", "processes")
+    assert second == {**first, "rank": 1, **dict.fromkeys(unsupported)}
 
 
 def test_no_driver_is_said_plainly():
@@ -91,3 +108,14 @@ def test_no_driver_is_said_plainly():
     if done.returncode == 0:
         pytest.skip("this machine has an NVIDIA driver")
     assert "must have an NVIDIA driver to sample GPUs" in done.stderr
+
+
+def test_a_library_that_cannot_be_loaded_is_said_plainly(tmp_path):
+    done = sample(str(tmp_path / "libnvidia-ml.so.1"))
+    assert "ScenarioError: must have an NVIDIA driver to sample GPUs" in done.stderr
+
+
+def test_a_missing_nvidia_ml_py_names_its_extra():
+    done = sample(program="import sys; sys.modules['pynvml'] = None\n" + PROGRAM)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("pip install 'evalharness[record]'")
