@@ -12,7 +12,7 @@ import pytest
 
 from cases.bundle import PACKAGED, Suite
 from cases.errors import InputError
-from cases.schema import JOB, Finding
+from cases.schema import Finding
 from harness import demo
 from harness.judge import load_labels
 
@@ -90,4 +90,4 @@ def test_suite_without_such_a_case_is_an_error(tiny_suite: Path) -> None:
 def test_score_names_bucket_and_kind(labels) -> None:
     label, _ = demo.pair_with(labels, "slow_link", "link", FOLDER)
     assert demo.score(Finding(cause="slow_link"), label) == "unlocated"
-    assert demo.score(Finding(cause="python_gc_pause", locus=JOB), label) == "misattributed (other)"
+    assert demo.score(Finding(cause="python_gc_pause"), label) == "misattributed (other)"
