@@ -119,7 +119,8 @@ class _Maker:
         if result.decision != wanted:
             return f"must be {wanted} to be shipped, {found.decision}"
         if fault and plan.withhold == "nothing" and not self._twin_made:
-            return f"its healthy twin is not proven, {found.decision}"
+            twin = measured(self._scenario, self._blocks, HEALTHY)
+            return f"its healthy twin is not proven, {twin.decision}"
         if not shows(wanted, ratio):
             return f"the recording does not show it: ratio {ratio:.3f}, {found.decision}"
         return result
