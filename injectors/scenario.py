@@ -105,6 +105,10 @@ class Scenario(Record):
         shaped = any("network_shaping" in arm.injection().needs for arm in self.arms.values())
         if shaped and self.ranks < 2:
             raise ValueError("a slow link needs at least 2 ranks")
+        for name, fault in self.faults().items():
+            rank = getattr(fault, "rank", 0)
+            if rank >= self.ranks:
+                raise ValueError(f"arm {name!r}: rank must be below {self.ranks}, got {rank}")
         return self
 
     def build_workload(self) -> Workload:
@@ -140,24 +144,30 @@ def read_matrix(path: Path) -> list[Scenario]:
             "must be evalharness.matrix/1.0", where=path, field="format", found=data.get("format")
         )
     defaults = data.get("defaults", {})
+    _must_map(defaults, path, "defaults")
     scenarios = []
     for number, item in enumerate(data["scenarios"]):
-        base = item.pop("extends", None)
+        field = f"scenarios.{number}"
+        _must_map(item, path, field)
+        base = item.get("extends")
         if base is not None and base not in defaults:
-            raise ScenarioError(
-                f"must be one of {sorted(defaults)}",
-                where=path,
-                field=f"scenarios.{number}.extends",
-                found=base,
-            )
-        merged = _merge(defaults.get(base, {}), item)
+            must = f"must be one of {sorted(defaults)}"
+            raise ScenarioError(must, where=path, field=f"{field}.extends", found=base)
+        _must_map(defaults.get(base, {}), path, f"defaults.{base}")
+        own = {key: value for key, value in item.items() if key != "extends"}
+        merged = _merge(defaults.get(base, {}), own)
         merged.setdefault("format", "evalharness.scenario/1.0")
-        scenarios.append(parse_record(merged, Scenario, where=f"{path}: scenarios.{number}"))
+        scenarios.append(parse_record(merged, Scenario, where=f"{path}: {field}"))
     names = [scenario.name for scenario in scenarios]
     for name in names:
         if names.count(name) > 1:
             raise ScenarioError("must be unique", where=path, field="name", found=name)
     return scenarios
+
+
+def _must_map(value: Any, path: Path, field: str) -> None:
+    if not isinstance(value, dict):
+        raise ScenarioError("must be a mapping", where=path, field=field, found=value)
 
 
 def _merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:

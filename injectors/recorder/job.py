@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -113,11 +112,6 @@ class Job:
         """Let every rank do something and return what each answered."""
         self.tell_all({"do": do, **arguments})
         return self.answers()
-
-    def window(self, orders: dict[str, Any], during: Callable[[], Any]) -> dict[int, Any]:
-        """Order a recorded window and hold `during()` open until all ranks answered."""
-        with during():
-            return self.order("window", **orders)
 
     def __exit__(self, *_: object) -> None:
         for connection in self._orders.values():

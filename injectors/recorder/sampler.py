@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -140,7 +141,7 @@ class Sampler:
         return {
             "host": self.host,
             "time_ns": after["time_ns"],
-            "cores": len(_cores()),
+            "cores": len(os.sched_getaffinity(0)),
             **growth,
             **after["levels"],
         }
@@ -181,9 +182,3 @@ def _network_row(
 def _growth(row: dict[str, Any], first: dict[str, Any], name: str) -> int | None:
     now, before = row[name], first[name]
     return None if now is None or before is None else now - before
-
-
-def _cores() -> set[int]:
-    import os
-
-    return os.sched_getaffinity(0)

@@ -203,13 +203,14 @@ class Session:
                 start_ns,
                 nvml=self._nvml,
             )
-            orders = {
-                "settle": self.settle(),
-                "steps": scenario.steps,
-                "profiled": scenario.profiled_steps,
-                "start_ns": start_ns,
-            }
-            answers = job.window(orders, lambda: sampler)
+            with sampler:
+                answers = job.order(
+                    "window",
+                    settle=self.settle(),
+                    steps=scenario.steps,
+                    profiled=scenario.profiled_steps,
+                    start_ns=start_ns,
+                )
         return write_window(self.folder / name, answers, sampler.tables())
 
     def _roles(self, job: Job) -> dict[int, Role]:

@@ -101,3 +101,28 @@ def test_candidates_follow_the_workload():
         "cpu_contention_colocated",
         "memory_bandwidth_contention",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("scenarios: [3]", "scenarios.0: must be a mapping, found 3"),
+        ("scenarios: []\ndefaults: [1]", "defaults: must be a mapping, found [1]"),
+        ("scenarios: [{extends: d}]\ndefaults: {d: 4}", "defaults.d: must be a mapping, found 4"),
+        ("scenarios: [{extends: e}]\ndefaults: {d: {}}", "scenarios.0.extends: must be one of"),
+        ("scenarios: 7", "scenarios: must be a mapping with a list"),
+    ],
+)
+def test_broken_matrix_is_refused_by_field(tmp_path, text, says):
+    path = write(tmp_path, f"format: evalharness.matrix/1.0\n{text}\n")
+    with pytest.raises(InputError) as caught:
+        read_matrix(path)
+    assert says in str(caught.value)
+
+
+def test_fault_must_act_on_a_rank_that_is_there(tmp_path):
+    text = GOOD.replace("storage_fetch_stall", "slow_link").replace(
+        "{megabytes_per_s: 2}", "{rank: 2, rate_mbit_per_s: 100}"
+    )
+    with pytest.raises(InputError, match="arm 'a': rank must be below 2, got 2"):
+        read_scenario(write(tmp_path, text.replace("name: one", "name: one\nranks: 2")))
