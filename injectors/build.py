@@ -22,10 +22,9 @@ from injectors.faults import Fault as InjectedFault
 from injectors.label_rule import lost_fraction, shows, validation
 from injectors.measure import measured
 from injectors.public import describe, mean_step_s, read_window, withhold
-from injectors.scenario import HEALTHY, CasePlan, Scenario
+from injectors.scenario import HEALTHY, TWIN, CasePlan, Scenario
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "public_test")
-TWIN = CasePlan(arm=HEALTHY)
 
 
 @dataclass

@@ -133,7 +133,9 @@ def recompute(recorded: Validation) -> list[str]:
 def shows(decision: str, shipped_ratio: float) -> bool:
     """Tell whether the one recording that is shipped shows what the trials decided.
 
-    A single recording is noisier than the trials: a healthy one may be up to 1.05 slower
-    than its reference run, a faulty one must be more than that slower than its twin.
+    A single recording is noisier than the trials: a healthy one may differ from its reference
+    run by a factor of 1.05 either way, a faulty one must be more than that slower than its twin.
     """
-    return shipped_ratio > FAULTY_ABOVE if decision == "faulty" else shipped_ratio <= FAULTY_ABOVE
+    if decision == "faulty":
+        return shipped_ratio > FAULTY_ABOVE
+    return 1 / FAULTY_ABOVE <= shipped_ratio <= FAULTY_ABOVE

@@ -10,7 +10,7 @@ from cases.truth import PairedTrials
 from injectors.label_rule import Decision, decide
 from injectors.scenario import HEALTHY, Scenario
 
-BASELINE, NULL = "baseline", "null"
+BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Measured:
     """Trials of one arm against the healthy job of the same session.
 
     Faults are decided by the first blocks and cost is estimated on the fresh ones. Nothing is
-    selected among decoys and healthy runs, so all of their blocks decide.
+    selected among decoys and healthy runs, so all of their pairs decide.
     """
 
     acceptance: PairedTrials
@@ -27,13 +27,16 @@ class Measured:
 
 
 def measured(scenario: Scenario, blocks: Sequence[dict[str, Any]], arm: str) -> Measured:
-    """Pair an arm's trials with the baseline trials of the same blocks."""
+    """Pair an arm's trials with the baseline trials of the same blocks.
+
+    The healthy job is paired with itself: the blocks' `null` pairs.
+    """
     steps = scenario.trials.steps
     if arm in scenario.faults():
         first, last = scenario.trials.blocks, scenario.trials.blocks + scenario.trials.fresh
         acceptance = paired(blocks[:first], arm, steps)
         return Measured(acceptance, paired(blocks[first:last], arm, steps), decide(acceptance))
-    acceptance = paired(blocks, NULL if arm == HEALTHY else arm, steps)
+    acceptance = null(scenario, blocks) if arm == HEALTHY else paired(blocks, arm, steps)
     return Measured(acceptance, None, decide(acceptance))
 
 
@@ -46,4 +49,15 @@ def paired(blocks: Sequence[dict[str, Any]], arm: str, steps: int) -> PairedTria
             block["order"].index(arm) < block["order"].index(BASELINE) for block in blocks
         ),
         steps_per_trial=steps,
+    )
+
+
+def null(scenario: Scenario, blocks: Sequence[dict[str, Any]]) -> PairedTrials:
+    """Return the healthy job's trials beside its own."""
+    pairs = [pair for block in blocks for pair in block["null"]]
+    return PairedTrials(
+        baseline_s=tuple(pair["baseline"] for pair in pairs),
+        treated_s=tuple(pair["null"] for pair in pairs),
+        treated_first=tuple(next(iter(pair)) == "null" for pair in pairs),
+        steps_per_trial=scenario.trials.null_steps,
     )

@@ -27,14 +27,18 @@ Withheld = Literal["nothing", "all_but_progress"]
 class Trials(Record):
     """How labels are measured, fixed beforehand.
 
-    Faults take part in `blocks` blocks that decide and `fresh` ones for the cost. The healthy
-    job and decoys go on for `further` blocks: that nothing is lost takes more pairs to show.
+    Faults take part in `blocks` blocks that decide and `fresh` ones for the cost; decoys go on
+    for `further` ones, since that nothing is lost takes more pairs to show. The healthy job is
+    compared with itself in `null_pairs` pairs of adjacent trials of `null_steps` steps, spread
+    evenly over the blocks.
     """
 
-    blocks: int = Field(default=8, ge=4)
-    fresh: int = Field(default=4, ge=4)
+    blocks: int = Field(default=16, ge=4)
+    fresh: int = Field(default=8, ge=4)
     further: NonNegativeInt = 0
-    steps: PositiveInt = 20
+    steps: PositiveInt = 10
+    null_pairs: int = Field(default=400, ge=4)
+    null_steps: PositiveInt = 1
 
 
 class Arm(Record):
@@ -66,6 +70,9 @@ class CasePlan(Record):
 
     arm: str
     withhold: Withheld = "nothing"
+
+
+TWIN = CasePlan(arm=HEALTHY)
 
 
 class Scenario(Record):

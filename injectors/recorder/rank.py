@@ -111,18 +111,24 @@ class Rank:
         if self._distributed:
             torch.distributed.barrier()
 
-    def trial(self, settle: int, steps: int) -> float:
-        """Run `settle` steps unmeasured, then `steps`; returns mean wall seconds per step."""
+    def trials(self, settle: int, steps: int, count: int) -> list[float]:
+        """Run `settle` steps unmeasured, then `count` trials of `steps` steps each.
+
+        Returns each trial's mean wall seconds per step.
+        """
         for step in range(settle):
             self._step()
             self._checkpoint(step)
-        self._wait_for_all()
-        begin = time.monotonic()
-        for step in range(steps):
-            self._step()
-            self._checkpoint(step)
-        self._wait_for_all()
-        return (time.monotonic() - begin) / steps
+        means = []
+        for _ in range(count):
+            self._wait_for_all()
+            begin = time.monotonic()
+            for step in range(steps):
+                self._step()
+                self._checkpoint(step)
+            self._wait_for_all()
+            means.append((time.monotonic() - begin) / steps)
+        return means
 
     def window(self, settle: int, steps: int, profiled: int, start_ns: int) -> dict[str, Any]:
         """Record `steps` steps, the last `profiled` of them with the profiler.

@@ -25,7 +25,7 @@ from cases.errors import ScenarioError
 from injectors import hogs
 from injectors.faults import Injection
 from injectors.label_rule import shows
-from injectors.measure import BASELINE, NULL
+from injectors.measure import BASELINE
 from injectors.recorder.job import Job
 from injectors.recorder.knobs import Knobs
 from injectors.recorder.network import INTERFACE, Network
@@ -33,11 +33,11 @@ from injectors.recorder.nvml import NvmlSampler
 from injectors.recorder.rank import RankPlan, die_with_parent
 from injectors.recorder.sampler import Role, Sampler
 from injectors.recorder.windows import write_window
-from injectors.scenario import HEALTHY, CasePlan, Scenario
+from injectors.scenario import HEALTHY, TWIN, CasePlan, Scenario
 
 DUTY_PERIOD_S = 0.06
 
-WINDOW_TRIES = 4
+WINDOW_TRIES = 6
 # Spinning threads would disturb every measurement on shared cores; compile in one process.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -147,7 +147,7 @@ class Session:
 
     def arm(self, name: str) -> AbstractContextManager[None]:
         """Return what makes an arm's condition hold for the length of a block."""
-        if name in (BASELINE, NULL, HEALTHY):
+        if name in (BASELINE, HEALTHY):
             return nullcontext()
         injection: Injection = self.scenario.arms[name].injection()
         return injection.inject(self)
@@ -157,41 +157,68 @@ class Session:
         return self.scenario.build_workload().settle_steps
 
     def measure(self, job: Job) -> list[dict[str, Any]]:
-        """Run the blocks of trials: each arm once a block, in random order."""
+        """Run the blocks of trials: each arm once a block, in random order, then null pairs."""
         plan = self.scenario.trials
         blocks = []
-        everywhere = [BASELINE, NULL, *(set(self.scenario.arms) - set(self.scenario.faults()))]
-        total = plan.blocks + plan.fresh + plan.further
+        decoys = [name for name in self.scenario.arms if name not in self.scenario.faults()]
+        total = plan.blocks + plan.fresh + (plan.further if decoys else 0)
         for number in range(total):
             whole = number < plan.blocks + plan.fresh
-            order = [BASELINE, NULL, *self.scenario.arms] if whole else sorted(everywhere)
+            order = [BASELINE, *(self.scenario.arms if whole else decoys)]
             self.random.shuffle(order)
             block: dict[str, Any] = {"order": order, "seconds": {}}
             for name in order:
                 with self.arm(name):
-                    values = job.order("trial", settle=self.settle(), steps=plan.steps)
-                block["seconds"][name] = max(values.values())
+                    values = job.order("trials", settle=self.settle(), steps=plan.steps, count=1)
+                block["seconds"][name] = max(values.values())[0]
+            share = plan.null_pairs * (number + 1) // total - plan.null_pairs * number // total
+            block["null"] = self.null_pairs(job, share)
             blocks.append(block)
             report("trials", number + 1, total)
         return blocks
 
-    def record_showing(self, job: Job, name: str, arm: str, reference_s: float) -> float:
-        """Record a window until it shows what its arm should, at most WINDOW_TRIES times.
+    def null_pairs(self, job: Job, count: int) -> list[dict[str, float]]:
+        """Time the healthy job against itself; keys are in the order of the two trials."""
+        if not count:
+            return []
+        steps = self.scenario.trials.null_steps
+        values = job.order("trials", settle=self.settle(), steps=steps, count=2 * count)
+        slowest = [max(trial) for trial in zip(*values.values(), strict=True)]
+        return [
+            dict(zip(self.random.sample(["baseline", "null"], 2), pair, strict=True))
+            for pair in zip(slowest[::2], slowest[1::2], strict=True)
+        ]
 
-        One recording is noisier than the trials that made the label: a healthy one must not
-        look slower than the reference run, a faulty one must. Returns its mean step seconds.
+    def record_windows(self, reference: Job, job: Job) -> dict[str, float]:
+        """Record the reference run and every case; returns each window's mean step seconds.
+
+        One recording is noisier than the trials that made the label, so each is made again, at
+        most WINDOW_TRIES times, until it shows what it should: the twin that it is neither
+        slower nor faster than the reference run (both are made again), the other healthy ones
+        too, a faulty one that it is slower than the twin.
         """
-        wanted = "faulty" if arm in self.scenario.faults() else "healthy"
+        (twin, plan), *others = windows(self.scenario)
+        faults = self.scenario.faults()
         for _ in range(WINDOW_TRIES):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-            mean_s = self.record(job, name, arm)
-            if shows(wanted, mean_s / reference_s):
+            seconds = {"reference": self.record(reference, "reference", HEALTHY)}
+            seconds[twin] = self.record(job, twin, plan.arm)
+            if shows("healthy", seconds[twin] / seconds["reference"]):
                 break
-        return mean_s
+        self.random.shuffle(others)
+        for number, (name, plan) in enumerate(others):
+            report("windows", number + 1, len(others) + 1)
+            wanted, against = ("faulty", twin) if plan.arm in faults else ("healthy", "reference")
+            for _ in range(WINDOW_TRIES):
+                seconds[name] = self.record(job, name, plan.arm)
+                if shows(wanted, seconds[name] / seconds[against]):
+                    break
+        report("windows", len(others) + 1, len(others) + 1)
+        return seconds
 
     def record(self, job: Job, name: str, arm: str) -> float:
         """Record one window under an arm's condition; returns its mean step seconds."""
         scenario = self.scenario
+        shutil.rmtree(self.folder / name, ignore_errors=True)
         with self.arm(arm):
             roles = self._roles(job)
             time.sleep(0.05)
@@ -239,11 +266,10 @@ def report(phase: str, done: int, total: int) -> None:
 
 
 def windows(scenario: Scenario) -> list[tuple[str, CasePlan]]:
-    """Name the windows to record: each case its own, and a twin where no case is healthy."""
+    """Name the windows to record, the twin's first: each case its own, and a twin in any case."""
     named = [(f"case-{number}", plan) for number, plan in enumerate(scenario.cases)]
-    if not any(plan == CasePlan(arm=HEALTHY) for plan in scenario.cases):
-        named.append(("twin", CasePlan(arm=HEALTHY)))
-    return named
+    twins = [window for window in named if window[1] == TWIN] or [("twin", TWIN)]
+    return [twins[0], *(window for window in named if window != twins[0])]
 
 
 def main(scenario_path: str, folder: str, networked: str) -> None:
@@ -259,23 +285,16 @@ def main(scenario_path: str, folder: str, networked: str) -> None:
     target = Path(folder)
     session = Session(scenario, target, networked == "network")
     scenario.build_workload().prepare(target, scenario.seed)
-    result: dict[str, Any] = {"windows": {}}
+    result: dict[str, Any] = {}
     try:
         # The reference job stays idle beside the measured one, so that its recording can be
         # made in the same minute as theirs and machine drift is no difference between them.
         reference = session.start_job(scenario.seed + 1_000_003, 0)
         with reference, session.start_job(scenario.seed, 1) as job:
             for each in (reference, job):
-                each.order("trial", settle=session.settle(), steps=scenario.trials.steps)
+                each.order("trials", settle=session.settle(), steps=scenario.trials.steps, count=1)
             result["blocks"] = session.measure(job)
-            reference_s = session.record(reference, "reference", HEALTHY)
-            result["windows"]["reference"] = reference_s
-            named = windows(scenario)
-            session.random.shuffle(named)
-            for number, (name, plan) in enumerate(named):
-                mean_s = session.record_showing(job, name, plan.arm, reference_s)
-                result["windows"][name] = mean_s
-                report("windows", number + 1, len(named))
+            result["windows"] = session.record_windows(reference, job)
     finally:
         session.close()
     write_json(target / "result.json", result)
