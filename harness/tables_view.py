@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.aligned import aligned
+from scorers.severity import BANDS
 
 WRONG = {
     "misled": "misled_rate",
@@ -22,11 +23,15 @@ RIGHT = {
     "precision cause+place": "precision_cause_and_locus",
     "top1": "top1",
 }
+SEVERITY = {f"found, {band}": f"recall_at_{band}" for band in BANDS}
+SEVERITY_NOTE = "found: cause and place; lost share of time, " + ", ".join(
+    f"{band} from {low:.0%}" if low else band for band, low in BANDS.items()
+)
 REFERENCE = "* at reference prevalence: 20 % faulty, 70 % healthy, 10 % undecidable"
 
 
 def render(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return two tables for summaries of one suite: how often misled, and how often right.
+    """Return tables for summaries of one suite: how often misled, how often right, of what cost.
 
     A figure stands with its 95 % interval, `[?]` where there are too few groups for one, and
     `-` where there is nothing to count.
@@ -35,8 +40,10 @@ def render(summaries: Sequence[Mapping[str, Any]]) -> str:
     mix = ", ".join(f"{number} {name}" for name, number in first["composition"].items())
     head = f"{first['suite']}: {first['cases']} cases ({mix}) in {first['groups']} groups"
     parts = [head, _table(summaries, WRONG, seconds=True), REFERENCE]
-    parts += [_table(summaries, RIGHT, seconds=False), *_notes(summaries)]
-    return "\n\n".join(parts)
+    parts.append(_table(summaries, RIGHT, seconds=False))
+    if any(_known(summaries, metric) for metric in SEVERITY.values()):
+        parts += [_table(summaries, SEVERITY, seconds=False), SEVERITY_NOTE]
+    return "\n\n".join([*parts, *_notes(summaries)])
 
 
 def cell(metric: Mapping[str, Any] | None) -> str:

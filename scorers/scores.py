@@ -16,6 +16,7 @@ from scorers.confusion import confusion_table
 from scorers.inputs import Label, Response, Tree, check
 from scorers.judging import FAULT_BUCKETS
 from scorers.metrics import Metric, compute
+from scorers.severity import recall_by_severity
 from scorers.tables import Tables, build
 
 SCORING_VERSION = "1.0"
@@ -109,7 +110,8 @@ def _metrics(tables: Tables, floor: float | None, seed: int) -> dict[str, Metric
     for metric in beside:
         name = f"{metric.name}_applicable"
         metrics[name] = Metric(**{**asdict(metric), "name": name})
-    return metrics | {metric.name: metric for metric in recall_by_cause(tables.faults)}
+    parts = [*recall_by_cause(tables.faults), *recall_by_severity(tables.faults)]
+    return metrics | {metric.name: metric for metric in parts}
 
 
 def _check_pairing(labels: Sequence[Label], responses: Mapping[str, Response]) -> None:
