@@ -15,17 +15,25 @@ class Storage:
 
     Each read books the device for bytes / bandwidth seconds after the bookings before it and
     sleeps until its own booking ends. With infinite bandwidth nothing is added.
+
+    Attributes:
+        folder: Where the files are.
+        latency_s: How long each read of this reader waits before it begins.
     """
 
     def __init__(self, folder: Path, knobs: Knobs) -> None:
-        self._folder = folder
-        self._knobs = knobs
+        self.folder, self.knobs = folder, knobs
         self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        self.latency_s = 0.0
 
-    def read(self, name: str) -> bytes:
-        """Return the bytes of one file, as fast as the storage delivers them."""
-        content = (self._folder / name).read_bytes()
-        bandwidth = self._knobs["storage_bytes_per_s"]
+    def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
+        """Return bytes of one file, all by default, as fast as the storage delivers them."""
+        if self.latency_s:
+            time.sleep(self.latency_s)
+        with (self.folder / name).open("rb", buffering=0) as file:
+            file.seek(offset)
+            content: bytes = file.read(size)
+        bandwidth = self.knobs["storage_bytes_per_s"]
         if bandwidth != float("inf"):
             self._wait_for(len(content) / bandwidth)
         return content
@@ -33,8 +41,8 @@ class Storage:
     def _wait_for(self, seconds: float) -> None:
         fcntl.lockf(self._lock, fcntl.LOCK_EX)  # per process: freed even when a reader dies
         try:
-            begin = max(time.monotonic(), self._knobs.slot(STORAGE_FREE_AT))
-            self._knobs.set_slot(STORAGE_FREE_AT, begin + seconds)
+            begin = max(time.monotonic(), self.knobs.slot(STORAGE_FREE_AT))
+            self.knobs.set_slot(STORAGE_FREE_AT, begin + seconds)
         finally:
             fcntl.lockf(self._lock, fcntl.LOCK_UN)
         time.sleep(max(0.0, begin + seconds - time.monotonic()))

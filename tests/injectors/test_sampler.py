@@ -1,6 +1,10 @@
 """What the sampler makes of GPU samples."""
 
-from injectors.recorder.sampler import Sampler
+import multiprocessing
+import os
+import time
+
+from injectors.recorder.sampler import INTERVAL_S, Role, Sampler
 
 
 class Nvml:
@@ -31,3 +35,19 @@ def test_no_gpu_rows_without_nvml():
     with Sampler({}, frozenset(), None, start_ns=0) as sampler:
         pass
     assert sampler.tables()["gpu"] == []
+
+
+def test_workers_that_a_rank_starts_meanwhile_are_its_own():
+    fork = multiprocessing.get_context("fork")
+    rank = Role("rank", 3)
+    with Sampler({os.getpid(): rank}, frozenset(), None, start_ns=0) as sampler:
+        for _ in range(2):  # two generations of one worker each
+            worker = fork.Process(target=time.sleep, args=(3 * INTERVAL_S,))
+            worker.start()
+            worker.join()
+    rows = sampler.tables()["processes"]
+    workers = [row for row in rows if row["role"] == "loader_worker"]
+    assert len({row["process"] for row in workers}) == 2
+    assert {(row["rank"], row["worker"]) for row in workers} == {(3, 0)}
+    assert all(row["cpu_ns"] >= 0 for row in workers)
+    assert sum(row["process"] == workers[0]["process"] for row in workers) >= 2

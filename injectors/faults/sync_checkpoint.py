@@ -1,0 +1,73 @@
+"""Training that stands still while a checkpoint is written."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import PositiveFloat, PositiveInt
+
+from cases.schema import JOB, Locus, Topology
+from injectors.faults.base import Fault, Run
+
+if TYPE_CHECKING:
+    from injectors.scenario import Scenario
+
+
+class SyncCheckpoint(Fault):
+    """Save often, and wait until the disk has everything.
+
+    Mechanism: rank 0 serialises the model and `megabytes` of further state every `every` steps,
+    writes it and calls fsync before the next step; the other ranks wait in a collective.
+    Source: Microsoft study (ICSE 2024), 96 s of a 168 s epoch.
+    """
+
+    cause: ClassVar[str] = "sync_checkpoint"
+    every: PositiveInt
+    megabytes: PositiveFloat
+
+    def misfit(self, scenario: Scenario) -> str | None:
+        """Trials must be whole periods."""
+        steps = scenario.trials.steps
+        return f"trials.steps must be a multiple of {self.every}" if steps % self.every else None
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Ask for such checkpoints."""
+        return run.knobs.turned(
+            checkpoint_every=float(self.every),
+            checkpoint_megabytes=self.megabytes,
+            checkpoint_durable=1.0,
+        )
+
+    def locus(self, topology: Topology) -> Locus:
+        """The rank that saves, or the whole job where there is no other."""
+        return JOB if len(topology.ranks) == 1 else Locus(scope="rank", ranks=(0,))
+
+    def victims(self, topology: Topology) -> tuple[int, ...]:
+        """The ranks that wait for the one that saves."""
+        return tuple(place.rank for place in topology.ranks if place.rank != 0)
+
+    def witness(self) -> tuple[str, str]:
+        """Checkpoints take a share of a rank's steps that they did not take before."""
+        return (
+            """
+            WITH now AS (SELECT max(share) AS share FROM
+                         (SELECT sum(checkpoint_ns) * 1.0 / sum(duration_ns) AS share FROM steps
+                          GROUP BY rank)),
+                 then_ AS (SELECT max(share) AS share FROM
+                           (SELECT sum(checkpoint_ns) * 1.0 / sum(duration_ns) AS share
+                            FROM reference.steps GROUP BY rank))
+            SELECT now.share > then_.share + 0.03 FROM now, then_
+            """,
+            "a rank spends over 3 % more of its steps' time in writing checkpoints",
+        )
+
+    def audit_witness(self) -> tuple[str, str]:
+        """The same as a share of the job's own time."""
+        return (
+            """
+            SELECT max(share) > 0.04 FROM (SELECT sum(checkpoint_ns) * 1.0 / sum(duration_ns)
+                                           AS share FROM steps GROUP BY rank)
+            """,
+            "a rank spends over 4 % of its steps' time in writing checkpoints",
+        )
