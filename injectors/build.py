@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from cases.documents import read_json, write_record
 from cases.errors import QueryError
 from cases.schema import CaseInfo, Decoy, Environment, Fault, Split, Topology
 from cases.tables import SIGNALS
-from cases.truth import Truth, Validation, Witness
+from cases.truth import Ablated, Truth, Validation, Witness
 from cases.witness import holds
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.faults import Fault as InjectedFault
-from injectors.label_rule import lost_fraction, shows, validation
-from injectors.measure import measured
+from injectors.joint import costs, joint_witness, relation, unproven
+from injectors.label_rule import decide, lost_fraction, shows, validation
+from injectors.measure import ablated, measured
 from injectors.public import describe, mean_step_s, read_window, withhold
 from injectors.scenario import HEALTHY, TWIN, CasePlan, Scenario
 
@@ -95,34 +97,57 @@ class _Maker:
         target = self._places.cases / info.id
         shutil.rmtree(target, ignore_errors=True)
         public = withhold(run, plan.withhold)
-        reference = withhold(self._reference, plan.withhold)
+        audit = self._scenario.question == "audit"
+        reference = None if audit else withhold(self._reference, plan.withhold)
         write_case(target, info, public.tables, public.traces, reference)
-        truth = self._truth(info, plan, result)
-        problem = self._witness_problem(target, truth)
+        try:
+            truth = self._truth(info, plan, result)
+            problem = self._witness_problem(target, plan, truth)
+            if problem is None:
+                write_record(self._places.labels / f"{info.id}.json", truth)
+        except BaseException:
+            shutil.rmtree(target)  # no case without its label
+            raise
         if problem:
             shutil.rmtree(target)
             return problem
-        write_record(self._places.labels / f"{info.id}.json", truth)
         self._twin_made |= plan == TWIN
         return None
 
     def _validate(self, run: RunData, plan: CasePlan) -> Validation | str:
         """Apply the label rule to the arm, and ask that the shipped recording shows it."""
-        fault = plan.arm in self._scenario.faults()
+        fault = plan.arm in self._scenario.faulty()
         found = measured(self._scenario, self._blocks, plan.arm)
         ratio = mean_step_s(run) / mean_step_s(self._twin_run if fault else self._reference)
-        result = validation(found.acceptance, found.fresh, ratio)
+        result = validation(found.acceptance, found.fresh, ratio, found.alone)
         if not isinstance(result, Validation):
             return str(result)
         wanted = "faulty" if fault else "healthy"
         if result.decision != wanted:
             return f"must be {wanted} to be shipped, {found.decision}"
+        if result.alone and (problem := unproven(result)):
+            return problem
+        if self._scenario.question == "audit" and not fault:
+            tried = ablated(self._scenario, self._blocks)
+            result = result.model_copy(update={"ablations": tried})
+            if problem := headroom(tried):
+                return problem
+        if fault and not self._queries(plan):
+            return "its witness compares with a reference run, which an audit has not"
         if fault and plan.withhold == "nothing" and not self._twin_made:
             twin = measured(self._scenario, self._blocks, HEALTHY)
             return f"its healthy twin is not proven, {twin.decision}"
         if not shows(wanted, ratio):
             return f"the recording does not show it: ratio {ratio:.3f}, {found.decision}"
         return result
+
+    def _queries(self, plan: CasePlan) -> list[tuple[str, str]]:
+        """The witness query of each fault of an arm, with what it says; none if one has none."""
+        faults = self._scenario.faulty().get(plan.arm, ())
+        audit = self._scenario.question == "audit"
+        found = [fault.audit_witness() if audit else fault.witness() for fault in faults]
+        known = [query for query in found if query is not None]
+        return known if len(known) == len(found) else []
 
     def _truth(self, info: CaseInfo, plan: CasePlan, result: Validation) -> Truth:
         scenario = self._scenario
@@ -140,20 +165,18 @@ class _Maker:
         }
         if arm is None or arm.decoy:
             return Truth(verdict="healthy", decoys=self._decoys(plan), **common)
-        fault = scenario.faults()[plan.arm]
-        label = labelled(fault, info.topology, result)
+        faults = labelled(plan.arm, scenario.faulty()[plan.arm], info.topology, result)
         if plan.withhold != "nothing":
             return Truth(
                 verdict="undecidable",
-                faults=(label,),
-                candidates=candidates(scenario),
+                faults=faults,
+                candidates=candidates(scenario, self._devices),
                 missing_signals=missing(info, self._twin_run),
                 **common,
             )
-        sql, says = fault.witness()
-        twin = common["twin"]
-        witness = Witness(sql=" ".join(sql.split()), says=says, false_on=(twin,) if twin else ())
-        return Truth(verdict="faulty", faults=(label,), witness=witness, **common)
+        false_on = (common["twin"],) if common["twin"] else ()
+        witness = witness_of(self._queries(plan)).model_copy(update={"false_on": false_on})
+        return Truth(verdict="faulty", faults=faults, witness=witness, **common)
 
     def _decoys(self, plan: CasePlan) -> tuple[Decoy, ...]:
         arm = self._scenario.arms.get(plan.arm)
@@ -166,43 +189,68 @@ class _Maker:
             return None
         return self.info(self._twin_window, TWIN).id
 
-    def _witness_problem(self, folder: Path, truth: Truth) -> str | None:
-        """Try the witness on the case and on its twin."""
+    def _witness_problem(self, folder: Path, plan: CasePlan, truth: Truth) -> str | None:
+        """Try the witness of every fault on the case and on its twin."""
         if truth.witness is None:
             return None
+        case = Case.open(folder)
+        twin = Case.open(self._places.cases / truth.twin) if truth.twin else None
         try:
-            if not holds(Case.open(folder), truth.witness.sql):
-                return "its witness is not true on it: the signals do not show the cause"
-            if truth.twin and holds(Case.open(self._places.cases / truth.twin), truth.witness.sql):
-                return "its witness is true on its healthy twin as well"
+            for sql, says in self._queries(plan):
+                if not holds(case, sql):
+                    return f"its witness is not true on it: the signals do not show that {says}"
+                if twin and holds(twin, sql):
+                    return f"its witness is true on its healthy twin as well: {says}"
         except QueryError as error:
             return f"its witness can't be asked: {error}"
         return None
 
 
-def labelled(fault: InjectedFault, topology: Topology, result: Validation) -> Fault:
-    """Write the label of an accepted fault; its cost comes from the fresh pairs."""
+def witness_of(queries: Sequence[tuple[str, str]]) -> Witness:
+    """Write the witness of one fault, or of two."""
+    if len(queries) > 1:
+        return joint_witness(queries)
+    ((sql, says),) = queries
+    return Witness(sql=" ".join(sql.split()), says=says)
+
+
+def labelled(
+    arm: str, faults: Sequence[InjectedFault], topology: Topology, result: Validation
+) -> tuple[Fault, ...]:
+    """Write the labels of an arm's accepted faults; their costs come from the fresh pairs."""
     assert result.fresh is not None
-    return Fault(
-        cause=fault.cause,
-        locus=fault.locus(topology),
-        lost_fraction=lost_fraction(result.fresh),
-        acceptable=fault.acceptable,
-        symptoms=fault.symptoms,
-        victims=fault.victims(topology),
+    shares = costs(result) if result.alone else (lost_fraction(result.fresh),)
+    redundant = bool(result.alone) and relation(result) == "redundant"
+    return tuple(
+        Fault(
+            cause=fault.cause,
+            locus=fault.locus(topology),
+            lost_fraction=share,
+            acceptable=fault.acceptable,
+            symptoms=fault.symptoms,
+            victims=fault.victims(topology),
+            redundancy_group=arm if redundant else None,
+        )
+        for fault, share in zip(faults, shares, strict=True)
     )
 
 
-def candidates(scenario: Scenario) -> tuple[str, ...]:
+def headroom(tried: Sequence[Ablated]) -> str | None:
+    """Say with numbers which ablation may have made a healthy job faster, None if none did."""
+    for ablation in tried:
+        decision = decide(ablation.trials)
+        if decision.verdict != "healthy":
+            return f"the job is not shown to be as fast as without {ablation.cause}, {decision}"
+    return None
+
+
+def candidates(scenario: Scenario, devices: int) -> tuple[str, ...]:
     """Causes that could slow this workload down and that progress alone cannot tell apart."""
-    found = ["cpu_contention_colocated", "memory_bandwidth_contention"]
-    if scenario.ranks > 1:
-        found.append("slow_link")
-    if scenario.workload == "image_classifier":
-        found += ["storage_fetch_stall", "dataloader_cpu_bound"]
-    if scenario.parameters.get("compiled"):
-        found.append("unfused_kernels")
-    return tuple(name for name in FAULTS if name in found)
+    return tuple(
+        cause
+        for cause, fault in FAULTS.items()
+        if fault.fits(scenario) and (devices or "cuda" not in fault.needs)
+    )
 
 
 def missing(info: CaseInfo, whole: RunData) -> tuple[str, ...]:

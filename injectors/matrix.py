@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cases.bundle import write_suite_info
 from cases.case import Case
 from cases.documents import parse_json, read_record, write_record
-from cases.errors import EvalHarnessError, ScenarioError
+from cases.errors import EvalHarnessError, HarnessError, ScenarioError
 from cases.schema import Record
 from cases.taxonomy import Taxonomy
 from cases.truth import Truth
-from cases.witness import holds
+from cases.witness import holds, rivals
 from injectors.build import Places, build
-from injectors.capabilities import Capability, cpp_compiler, network_shaping
+from injectors.capabilities import (
+    Capability,
+    cores,
+    cpp_compiler,
+    cpu_quota,
+    cuda,
+    nccl,
+    network_shaping,
+    nvml,
+    packet_loss,
+)
+from injectors.leftovers import Say, clean_machine, clean_suite, scratch_folder, sole_recorder
+from injectors.null_study import LABELS, NullLabel, cut_torn_line, missing, read_labels
 from injectors.public import this_environment
 from injectors.recorder.session import ENVIRONMENT, NETWORK_ENVIRONMENT
 from injectors.scenario import Scenario
 
 SESSION_LIMIT_S = 1800
+LEAST_ROOM_BYTES = 2**20
 Progress = Callable[[str, int, int], None]
 CAPABILITIES: dict[str, Callable[[], Capability]] = {
     "network_shaping": network_shaping,
     "compiler": cpp_compiler,
+    "cpu_quota": cpu_quota,
+    "cuda": cuda,
+    "nccl": nccl,
+    "nvml": nvml,
+    "packet_loss": packet_loss,
+    "several_gpus": lambda: cuda(2),
+    "two_cores": lambda: cores(2),
 }
 
 
@@ -70,9 +92,11 @@ def finished(journal: Path) -> dict[str, JournalLine]:
 
 def check_here(scenario: Scenario) -> None:
     """Raise ScenarioError when this machine cannot inject what the scenario asks for."""
-    needs = {need for arm in scenario.arms.values() for need in arm.injection().needs}
-    if scenario.parameters.get("compiled"):
-        needs.add("compiler")
+    needs = scenario.needs()
+    for changes in ({}, *(ablation.workload for ablation in scenario.ablations().values())):
+        parameters = {**scenario.parameters, **changes}
+        if parameters.get("compiled") or parameters.get("compile_blocks") == "inductor":
+            needs.add("compiler")
     for need in sorted(needs):
         capability = CAPABILITIES[need]()
         if not capability.ok:
@@ -82,18 +106,20 @@ def check_here(scenario: Scenario) -> None:
             )
 
 
+def own_network(scenario: Scenario) -> bool:
+    """Tell whether ranks get interfaces that can be shaped; NCCL's own transports rule that out."""
+    return scenario.ranks > 1 and "nccl" not in scenario.needs() and network_shaping().ok
+
+
 def record_one(scenario: Scenario, target: Places, progress: Progress) -> JournalLine:
     """Record one scenario, build its cases and return what became of them."""
     check_here(scenario)
-    scratch = Path(tempfile.mkdtemp(prefix="evalharness-"))
-    try:
-        networked = scenario.ranks > 1 and network_shaping().ok
+    with scratch_folder() as scratch:
+        networked = own_network(scenario)
         run_session(scenario, scratch, networked, progress)
         variables = {**ENVIRONMENT, **(NETWORK_ENVIRONMENT if networked else {})}
         environment, devices = this_environment(scenario.cores, variables)
         outcome = build(scenario, scratch, environment, devices, target)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return JournalLine(
         scenario=scenario.name,
         digest=scenario.digest,
@@ -102,12 +128,41 @@ def record_one(scenario: Scenario, target: Places, progress: Progress) -> Journa
     )
 
 
-def run_session(scenario: Scenario, scratch: Path, networked: bool, progress: Progress) -> None:
+def measure_nulls(
+    scenarios: Sequence[Scenario],
+    out: Path,
+    begin: Callable[[Scenario, bool], Progress],
+    wanted: int = LABELS,
+) -> list[NullLabel]:
+    """Time each scenario's healthy job against itself until `out` has `wanted` labels of each."""
+    cut_torn_line(out)
+    todo = missing([scenario.name for scenario in scenarios], read_labels(out), wanted)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for scenario in scenarios:
+        count = todo.get(scenario.name, 0)
+        progress = begin(scenario, not count)
+        if not count:
+            continue
+        with scratch_folder() as scratch:
+            networked = own_network(scenario)
+            own = (str(out.resolve()), str(wanted - count), str(count))
+            run_session(scenario, scratch, networked, progress, "null_session", own)
+    return read_labels(out)
+
+
+def run_session(
+    scenario: Scenario,
+    scratch: Path,
+    networked: bool,
+    progress: Progress,
+    module: str = "session",
+    arguments: Sequence[str] = (),
+) -> None:
     """Run the session process; its last words become the error when it fails."""
     description = scratch / "scenario.json"
     write_record(description, scenario)
-    command = [sys.executable, "-m", "injectors.recorder.session", str(description), str(scratch)]
-    command.append("network" if networked else "shared")
+    place = [str(description), str(scratch), "network" if networked else "shared"]
+    command = [sys.executable, "-m", f"injectors.recorder.{module}", *place, *arguments]
     if networked:
         own = (
             ["unshare", "--net"]
@@ -115,11 +170,11 @@ def run_session(scenario: Scenario, scratch: Path, networked: bool, progress: Pr
             else ["unshare", "--user", "--map-root-user", "--net"]
         )
         command = [*own, *command]
-    errors = scratch / "errors.txt"
     with (
-        errors.open("w") as stderr,
+        # In memory: the last words must be heard when the disk is full.
+        os.fdopen(os.memfd_create("errors"), "r+", errors="replace") as errors,
         subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=session_environment()
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=session_environment()
         ) as process,
     ):
         try:
@@ -131,8 +186,11 @@ def run_session(scenario: Scenario, scratch: Path, networked: bool, progress: Pr
             status = process.wait(SESSION_LIMIT_S)
         finally:
             process.kill()
+        errors.seek(0)
+        words = errors.read().strip().splitlines()
     if status:
-        words = errors.read_text(errors="replace").strip().splitlines()
+        if shutil.disk_usage(scratch).free < LEAST_ROOM_BYTES:  # whatever it complained about
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         raise ScenarioError(
             f"the recording session must end well (exit status {status}:"
             f" {words[-1] if words else 'no message'})",
@@ -158,31 +216,65 @@ def record_all(
     suite: str,
     title: str,
     begin: Callable[[Scenario, bool], Progress],
+    say: Say = lambda sentence: None,
 ) -> list[JournalLine]:
     """Record every scenario that the journal does not list yet, then finish the suite.
 
-    `begin(scenario, known)` is called once a scenario and returns its progress callback.
+    Args:
+        scenarios: What to record.
+        out: Folder of `corpus` and `labels`.
+        suite: The suite's name.
+        title: What suite.json calls it.
+        begin: Called once a scenario, with whether it is known; returns its progress callback.
+        say: Told in a sentence what killed recorders had left and was taken away.
+
+    Raises:
+        HarnessError: There is no room for what is written.
     """
     target = places(out, suite)
     journal = journal_path(out, suite)
-    known = finished(journal)
-    lines = []
-    for scenario in scenarios:
-        progress = begin(scenario, scenario.digest in known)
-        if scenario.digest not in known:
-            line = record_one(scenario, target, progress)
-            journal.parent.mkdir(parents=True, exist_ok=True)
-            with journal.open("a", encoding="utf-8") as file:
-                file.write(line.model_dump_json() + "\n")
-            known[scenario.digest] = line
-        lines.append(known[scenario.digest])
-    if any(line.made for line in lines):
-        finish(target, suite, title)
+    with sole_recorder(target.cases), enough_room(out):
+        clean_machine(say)
+        clean_suite(target.cases, target.labels, say)
+        cut_torn_line(journal)
+        known = finished(journal)
+        lines = []
+        for scenario in scenarios:
+            progress = begin(scenario, scenario.digest in known)
+            if scenario.digest not in known:
+                known[scenario.digest] = record_one(scenario, target, progress)
+                note(journal, known[scenario.digest])
+            lines.append(known[scenario.digest])
+        if any(line.made for line in lines):
+            finish(target, suite, title)
     return lines
 
 
+def note(journal: Path, line: JournalLine) -> None:
+    """Add a line to the journal, whole or not at all."""
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with journal.open("a", encoding="utf-8") as file:
+            file.write(line.model_dump_json() + "\n")
+    except OSError:
+        cut_torn_line(journal)
+        raise
+
+
+@contextmanager
+def enough_room(out: Path) -> Iterator[None]:
+    """Turn a full disk into an error that says where room is needed."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        needed = f"{out} and {tempfile.gettempdir()} must have room for what is recorded"
+        raise HarnessError(f"{needed} ({error.strerror})") from None
+
+
 def finish(target: Places, suite: str, title: str) -> None:
-    """Fill in on which confusable cases each witness is false, then write suite.json."""
+    """Fill in on which rival cases each witness is false, then write suite.json."""
     taxonomy = Taxonomy.load()
     cases = {
         path.stem: Case.open(target.cases / path.stem) for path in target.labels.glob("*.json")
@@ -191,13 +283,8 @@ def finish(target: Places, suite: str, title: str) -> None:
     for name, truth in truths.items():
         if truth.witness is None:
             continue
-        confusable = set(taxonomy.confusable(truth.faults[0].cause))
-        others = [
-            other
-            for other, there in truths.items()
-            if there.verdict == "faulty" and there.faults[0].cause in confusable
-        ]
-        false_on = sorted(other for other in others if is_false(cases[other], truth.witness.sql))
+        others = rivals(truth, truths, taxonomy)
+        false_on = [other for other in others if is_false(cases[other], truth.witness.sql)]
         twins = [truth.twin] if truth.twin else []
         witness = truth.witness.model_copy(update={"false_on": (*twins, *false_on)})
         write_record(target.labels / f"{name}.json", truth.model_copy(update={"witness": witness}))

@@ -16,6 +16,12 @@ import sys
 CLONE_NEWNET = 0x40000000
 CLONE_NEWUSER = 0x10000000
 
+# As injectors.recorder.network.tools: administrators' tools are not on every user's path.
+TOOLS = {
+    **os.environ,
+    "PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"]),
+    "XTABLES_LOCKFILE": "/dev/null",
+}
 RULES = {
     "tbf": "tc qdisc add dev probe0 root tbf rate 100mbit burst 64kb latency 50ms",
     "netem": "tc qdisc add dev probe0 root netem delay 1ms",
@@ -47,7 +53,7 @@ def write(path: str, text: str) -> None:
 def run(command: str) -> None:
     """Run one command; the first that fails ends the probe."""
     try:
-        done = subprocess.run(command.split(), capture_output=True, text=True)
+        done = subprocess.run(command.split(), capture_output=True, text=True, env=TOOLS)
     except FileNotFoundError:
         fail(command, f"{command.split()[0]} is not installed")
     if done.returncode != 0:

@@ -8,6 +8,7 @@ session. A matrix is a list of scenarios over shared defaults.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,11 +17,26 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 from cases.documents import canonical_json, parse_record, read_yaml
 from cases.errors import ScenarioError
 from cases.schema import Name, Record
+from injectors.ablations import Ablation
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS, Fault, Injection
 from injectors.workloads import WORKLOADS, Workload
 
 HEALTHY = "healthy"
+OBJECTIVE = "As many steps a second as this hardware allows, with unchanged numerics."
+RUN_STEPS = 500
+RUN_PROFILED_STEPS = 10
+# What a job is started with: settings that no knob can change while it runs.
+SETTINGS: dict[str, Any] = {
+    "bucket_mb": 1.0,  # gradient buckets of DDP
+    "element_type": "float32",  # of the parameters
+    "environment": {},  # further environment variables of the ranks
+    "pin_memory": True,  # batches for a CUDA device are copied from pinned memory
+    "layers_moved": 0,  # layers that the last stage of a pipeline takes over from the others
+    "recompile_limit": 1_000_000,  # graphs of a function before it is left to the eager path
+    "threads": 1,  # threads of an operator
+    "workload": {},  # parameters that replace the scenario's
+}
 Withheld = Literal["nothing", "all_but_progress"]
 
 
@@ -42,16 +58,27 @@ class Trials(Record):
 
 
 class Arm(Record):
-    """One fault or decoy by name, with its parameters."""
+    """A fault, a decoy or an ablation by name, with its parameters, or two faults at once.
+
+    `both` names two arms of the scenario that are faults; `ablate` the cause whose cost is taken
+    away (see injectors.ablations).
+    """
 
     fault: str | None = None
     decoy: str | None = None
+    ablate: str | None = None
+    both: tuple[Name, Name] | None = None
     parameters: dict[str, Any] = {}
 
     @model_validator(mode="after")
     def _one_known_kind(self) -> Arm:
-        if (self.fault is None) == (self.decoy is None):
-            raise ValueError("an arm must name either a fault or a decoy")
+        kinds = (self.fault, self.decoy, self.ablate, self.both)
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("an arm must name either a fault or a decoy, ablate or both")
+        if self.both is not None:
+            if self.parameters:
+                raise ValueError(f"{list(self.both)} have parameters of their own")
+            return self
         if self.fault is not None and self.fault not in FAULTS:
             raise ValueError(f"unknown fault {self.fault!r}, must be one of {sorted(FAULTS)}")
         if self.decoy is not None and self.decoy not in DECOYS:
@@ -60,7 +87,9 @@ class Arm(Record):
         return self
 
     def injection(self) -> Injection:
-        """Return the fault or decoy with validated parameters."""
+        """Return the fault, decoy or ablation of a single arm with validated parameters."""
+        if self.ablate is not None:
+            return Ablation.model_validate({**self.parameters, "cause": self.ablate})
         table: dict[str, type[Injection]] = {**FAULTS, **DECOYS}
         return table[self.fault or self.decoy or ""].model_validate(self.parameters)
 
@@ -76,7 +105,15 @@ TWIN = CasePlan(arm=HEALTHY)
 
 
 class Scenario(Record):
-    """A workload, its place, the arms, and the cases to make of them."""
+    """A workload, its place, the arms, and the cases to make of them.
+
+    `question` regression ships a reference run with every case; audit states the `objective`
+    instead, and its healthy cases need ablations. `shape` run is long and profiled briefly;
+    `stacks` lets the profiler note call stacks, which makes traces many times as large.
+    With `hosts` above 1 the ranks are spread over so many hosts, network namespaces of one
+    machine, and those of a host share its interface; else each rank has an interface of its own.
+    `link_mbit_per_s` is what an interface carries in a healthy job; by default what it can.
+    """
 
     format: str = "evalharness.scenario/1.0"
     name: Name
@@ -86,9 +123,15 @@ class Scenario(Record):
     cores: PositiveInt = 2
     pinned: bool = False
     bucket_mb: PositiveFloat = 1.0
+    hosts: PositiveInt = 1
+    link_mbit_per_s: PositiveFloat | None = None
     seed: NonNegativeInt = 0
+    question: Literal["regression", "audit"] = "regression"
+    objective: str = Field(default=OBJECTIVE, min_length=1, max_length=200)
+    shape: Literal["snapshot", "run"] = "snapshot"
     steps: int = Field(default=60, ge=20)
     profiled_steps: PositiveInt = 6
+    stacks: bool = False
     trials: Trials = Trials()
     arms: dict[Name, Arm]
     cases: tuple[CasePlan, ...] = Field(min_length=1)
@@ -99,7 +142,7 @@ class Scenario(Record):
             raise ValueError(
                 f"unknown workload {self.workload!r}, must be one of {sorted(WORKLOADS)}"
             )
-        self.build_workload()
+        self.build_workload().check_ranks(self.ranks)
         if self.profiled_steps > self.steps - 2:
             raise ValueError(f"profiled_steps must be below steps - 1, got {self.profiled_steps}")
         for case in self.cases:
@@ -107,30 +150,124 @@ class Scenario(Record):
                 raise ValueError(
                     f"case arm {case.arm!r} must be {HEALTHY!r} or one of {sorted(self.arms)}"
                 )
+            if case.arm in self.ablations():
+                raise ValueError(f"case arm {case.arm!r} is an ablation, which makes no case")
         if HEALTHY in self.arms:
             raise ValueError(f"{HEALTHY!r} names the job without injection and can't be an arm")
-        shaped = any("network_shaping" in arm.injection().needs for arm in self.arms.values())
-        if shaped and self.ranks < 2:
+        self._check_pairs_of_arms()
+        if self.hosts > self.ranks:
+            raise ValueError(f"hosts must be at most {self.ranks}, got {self.hosts}")
+        if "network_shaping" in self.needs() and self.ranks < 2:
             raise ValueError("a slow link needs at least 2 ranks")
+        for name, arm in self.arms.items():
+            if arm.both is None and not (own := arm.injection()).fits(self):
+                what = arm.fault or arm.decoy
+                raise ValueError(
+                    f"arm {name!r}: {what} must have a workload of"
+                    f" {list(own.workloads or WORKLOADS)} that offers it, and at least"
+                    f" {own.least_ranks} ranks, got {self.workload} on {self.ranks}"
+                )
         for name, fault in self.faults().items():
-            rank = getattr(fault, "rank", 0)
-            if rank >= self.ranks:
+            rank = getattr(fault, "rank", None)
+            if rank is not None and rank >= self.ranks:
                 raise ValueError(f"arm {name!r}: rank must be below {self.ranks}, got {rank}")
+            if reason := fault.misfit(self):
+                raise ValueError(f"arm {name!r}: {reason}")
         return self
 
-    def build_workload(self) -> Workload:
-        """Return the workload with validated parameters."""
-        return WORKLOADS[self.workload].model_validate(self.parameters)
+    def host(self, rank: int) -> int:
+        """Return the number of the host that a rank runs on."""
+        return rank * self.hosts // self.ranks
+
+    def interface(self, rank: int) -> int:
+        """Return the number of a rank's network interface."""
+        return self.host(rank) if self.hosts > 1 else rank
+
+    @model_validator(mode="after")
+    def _shape_and_question_fit(self) -> Scenario:
+        long = self.steps >= RUN_STEPS and self.profiled_steps <= RUN_PROFILED_STEPS
+        if self.shape == "run" and not long:
+            raise ValueError(
+                f"a run must have at least {RUN_STEPS} steps and at most {RUN_PROFILED_STEPS}"
+                f" profiled ones, got {self.steps} and {self.profiled_steps}"
+            )
+        if self.question == "audit":
+            if any(case.withhold != "nothing" for case in self.cases):
+                raise ValueError("an audit without signals can't be answered: withhold nothing")
+            if not self.ablations():
+                raise ValueError("an audit needs ablations: healthy means headroom was looked for")
+        for name, ablation in self.ablations().items():
+            self.build_workload(ablation.workload)
+            if strangers := sorted(set(ablation.settings()) - set(SETTINGS)):
+                raise ValueError(f"arm {name!r}: unknown settings {strangers}")
+        return self
+
+    def _check_pairs_of_arms(self) -> None:
+        singles = self.faults()
+        for name, pair in ((name, arm.both) for name, arm in self.arms.items() if arm.both):
+            if strangers := sorted(set(pair) - set(singles)):
+                raise ValueError(f"arm {name!r}: must combine fault arms, got {strangers}")
+            first, second = (singles[member] for member in pair)
+            if first.cause == second.cause:
+                raise ValueError(f"arm {name!r}: must combine two causes, got {first.cause} twice")
+            if shared := sorted(set(first.settings()) & set(second.settings()) - {"environment"}):
+                raise ValueError(f"arm {name!r}: both faults set {shared}")
+            started = first.settings() or second.settings()
+            if started and "network_shaping" in (*first.needs, *second.needs):
+                raise ValueError(f"arm {name!r}: only the healthy job's links can be shaped")
+
+    def build_workload(self, changes: Mapping[str, Any] | None = None) -> Workload:
+        """Return the workload with validated parameters, some of them changed."""
+        return WORKLOADS[self.workload].model_validate({**self.parameters, **(changes or {})})
+
+    def settings(self) -> dict[str, Any]:
+        """Return what every job of this scenario starts with, unless an arm asks otherwise."""
+        return {**SETTINGS, "bucket_mb": self.bucket_mb}
 
     @property
     def digest(self) -> str:
-        """Content digest, by which a finished recording is recognised."""
-        return hashlib.sha256(canonical_json(self.model_dump(mode="json"))).hexdigest()
+        """Content digest, by which a finished recording is recognised; defaults don't count."""
+        content = self.model_dump(mode="json", exclude_defaults=True)
+        return hashlib.sha256(canonical_json(content)).hexdigest()
+
+    def injections(self, name: str) -> tuple[Injection, ...]:
+        """Return what acts in an arm: one injection, or two faults."""
+        arm = self.arms[name]
+        return tuple(self.arms[member].injection() for member in arm.both or (name,))
+
+    def needs(self) -> set[str]:
+        """Return the capabilities that the arms and the job's own network need, by name."""
+        single = (arm.injection() for arm in self.arms.values() if arm.both is None)
+        needs = {need for injection in single for need in injection.needs}
+        own = self.hosts > 1 or self.link_mbit_per_s is not None
+        return needs | ({"network_shaping"} if own else set())
+
+    def settings_of(self, name: str) -> dict[str, Any]:
+        """Return what an arm's own job is started with; nothing where it needs no own job."""
+        merged: dict[str, Any] = {}
+        for injection in self.injections(name):
+            merged = _merge(merged, injection.settings())
+        return merged
 
     def faults(self) -> dict[str, Fault]:
-        """Return the arms that are faults, by name."""
-        found = {name: arm.injection() for name, arm in self.arms.items()}
+        """Return the arms that are one fault, by name."""
+        found = {name: arm.injection() for name, arm in self.arms.items() if arm.both is None}
         return {name: item for name, item in found.items() if isinstance(item, Fault)}
+
+    def faulty(self) -> dict[str, tuple[Fault, ...]]:
+        """Return the arms that break the job, each with its faults."""
+        single = self.faults()
+        members = {name: arm.both or (name,) for name, arm in self.arms.items()}
+        return {
+            name: tuple(single[member] for member in own)
+            for name, own in members.items()
+            if set(own) <= set(single)
+        }
+
+    def ablations(self) -> dict[str, Ablation]:
+        """Return the arms that take a suspected cost away, by name."""
+        found = {name: arm.injection() for name, arm in self.arms.items() if arm.both is None}
+        return {name: item for name, item in found.items() if isinstance(item, Ablation)}
 
 
 def read_scenario(path: Path) -> Scenario:

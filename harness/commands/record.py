@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,6 +14,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from cases.errors import ScenarioError
 from injectors.scenario import Scenario, read_matrix, read_scenario
 
+Callback = Callable[[str, int, int], None]
+
 
 @click.command("record")
 @click.argument("scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -18,34 +23,78 @@ from injectors.scenario import Scenario, read_matrix, read_scenario
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    required=True,
     help="Folder for corpus/<suite> and labels/<suite>.",
 )
 @click.option("--suite", help="Name of the suite; the file's name by default.")
+@click.option(
+    "--null-study",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Record nothing: time the healthy jobs against themselves, append to this file.",
+)
 @click.option("--only", multiple=True, help="Record only scenarios whose name holds this text.")
 def command(
-    scenario: Path, matrix: bool, out: Path, suite: str | None, only: tuple[str, ...]
+    scenario: Path,
+    matrix: bool,
+    out: Path | None,
+    suite: str | None,
+    null_study: Path | None,
+    only: tuple[str, ...],
 ) -> None:
     """Record SCENARIO as labelled cases: faulty, healthy twin, reference run.
 
     A finished scenario is not recorded again. What the label rule leaves grey is refused with
     its numbers, and the exit status is 1 when nothing of a scenario could be shipped.
 
+    With --null-study nothing is broken: every scenario's healthy job is timed against itself
+    until the file holds enough labels of each, and the tables of the study are printed.
+
     Example: evalharness record injectors/scenarios/slow_link.yaml --out recorded
     """
-    from injectors.matrix import record_all
-
+    if (out is None) == (null_study is None):
+        raise click.UsageError("must be given either --out or --null-study")
     scenarios = read_matrix(scenario) if matrix else [read_scenario(scenario)]
     if only:
         scenarios = [item for item in scenarios if any(text in item.name for text in only)]
     if not scenarios:
         raise ScenarioError("must name at least one scenario", where="--only", found=only)
-    name = suite or scenario.stem
+    if null_study is not None:
+        _study(scenarios, null_study)
+    elif out is not None:
+        _record(scenarios, out, suite or scenario.stem)
+
+
+def _study(scenarios: Sequence[Scenario], file: Path) -> None:
+    from injectors.matrix import measure_nulls
+    from injectors.null_study import faulty_table, healthy_table, strata
+
+    with _shown(scenarios) as begin:
+        found = strata(measure_nulls(scenarios, file, begin))
+    click.echo(f"{faulty_table(found)}\n\n{healthy_table(found)}")
+
+
+def _record(scenarios: Sequence[Scenario], out: Path, suite: str) -> None:
+    from injectors.matrix import record_all
+
+    with _shown(scenarios) as begin:
+        title = f"Recorded cases of {suite}"
+        lines = record_all(scenarios, out, suite, title, begin, partial(click.echo, err=True))
+    for line in lines:
+        for case in line.made:
+            click.echo(f"{line.scenario}: made {case}")
+        for what, reason in line.refused.items():
+            click.echo(f"refused {what}: {reason}")
+    if not all(line.made for line in lines):
+        raise SystemExit(1)
+
+
+@contextmanager
+def _shown(scenarios: Sequence[Scenario]) -> Iterator[Callable[[Scenario, bool], Callback]]:
+    """Show progress over the scenarios; yields what is called as each begins."""
     with _bar() as bar:
         total = bar.add_task(f"{len(scenarios)} scenarios", total=len(scenarios))
         inner = bar.add_task("", total=1, visible=False)
 
-        def begin(item: Scenario, known: bool) -> object:
+        def begin(item: Scenario, known: bool) -> Callback:
             done = next(i for i, other in enumerate(scenarios) if other is item)
             bar.update(total, completed=done)
             bar.update(inner, description=item.name, visible=not known, completed=0)
@@ -55,15 +104,8 @@ def command(
 
             return progress
 
-        lines = record_all(scenarios, out, name, f"Recorded cases of {name}", begin)  # type: ignore[arg-type]
+        yield begin
         bar.update(total, completed=len(scenarios))
-    for line in lines:
-        for case in line.made:
-            click.echo(f"{line.scenario}: made {case}")
-        for what, reason in line.refused.items():
-            click.echo(f"refused {what}: {reason}")
-    if not all(line.made for line in lines):
-        raise SystemExit(1)
 
 
 def _bar() -> Progress:

@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
 
+if TYPE_CHECKING:
+    from injectors.scenario import Scenario
+
 
 class SlowLink(Fault):
-    """Limit the bandwidth of one rank's link.
+    """Limit the bandwidth of one rank's link, or of the path between two ranks' hosts.
 
-    Mechanism: a token bucket on both ends of the rank's network interface.
+    Mechanism: a token bucket on both ends of the rank's network interface; with a `peer`, a
+    limit on what the two interfaces send to each other.
     Source: Greyhound (USENIX ATC 2025), communication fail-slows.
     """
 
     cause: ClassVar[str] = "slow_link"
     acceptable: ClassVar[tuple[str, ...]] = ("nic_degraded",)
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
+    least_ranks: ClassVar[int] = 2
     rank: NonNegativeInt
     rate_mbit_per_s: PositiveFloat
+    peer: NonNegativeInt | None = None
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Shape the link of the rank."""
-        return run.network.shaped(self.rank, self.rate_mbit_per_s)
+        network = run.network
+        if self.peer is None:
+            return network.shaped(self.rank, self.rate_mbit_per_s)
+        here, there = network.place(self.rank), network.place(self.peer)
+        return network.shaped_path(here, there, self.rate_mbit_per_s)
+
+    def misfit(self, scenario: Scenario) -> str | None:
+        """Of three hosts or more, an interface that is slow for all is no slow link."""
+        if scenario.hosts < 3:
+            return None if self.peer is None else "a peer needs at least 3 hosts"
+        if self.peer is None or not 0 <= self.peer < scenario.ranks:
+            return f"must name the rank at the other end, peer, below {scenario.ranks}"
+        if scenario.host(self.rank) == scenario.host(self.peer):
+            return f"rank and peer must be on different hosts, got {(self.rank, self.peer)}"
+        return None
 
     def locus(self, topology: Topology) -> Locus:
-        """The link that ends at the rank; of two ranks it is the one between them."""
-        names = [link.name for link in topology.links if self.rank in link.ranks]
+        """The link that ends at the rank; of two ranks or hosts it is the one between them."""
+        ends = {self.rank} if self.peer is None else {self.rank, self.peer}
+        names = [link.name for link in topology.links if ends <= set(link.ranks)]
         return Locus(scope="link", links=tuple(names))
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
@@ -49,7 +70,13 @@ class SlowLink(Fault):
                AND (SELECT max(queued) FROM (SELECT avg(send_queue_bytes) AS queued FROM network
                                              GROUP BY rank))
                    > 1.5 * (SELECT avg(send_queue_bytes) + 1000 FROM reference.network)
+               AND (SELECT coalesce(sum(cpu_ns), 0)
+                           / (SELECT max(time_ns) - min(time_ns) FROM host)
+                    FROM processes WHERE role = 'other' AND name <> 'system')
+                   < 0.15 + (SELECT coalesce(sum(cpu_ns), 0)
+                                    / (SELECT max(time_ns) - min(time_ns) FROM reference.host)
+                             FROM reference.processes WHERE role = 'other' AND name <> 'system')
             """,
             "collectives of unchanged size take longer on every rank while bytes wait in the"
-            " send queue",
+            " send queue, and nobody else takes the ranks' cores",
         )

@@ -6,10 +6,11 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from injectors.cgroups import throttled_ns
 from injectors.recorder import procfs
 from injectors.recorder.nvml import NvmlSampler
 
@@ -26,6 +27,7 @@ class Role:
     role: str
     rank: int | None = None
     worker: int | None = None
+    host: str = "host0"
 
 
 @dataclass
@@ -33,16 +35,16 @@ class Sampler:
     """A thread that reads counters at a fixed interval.
 
     Args:
-        roles: The job's own processes by process id.
+        roles: The job's own processes by process id, to which workers are added that a rank
+            starts meanwhile; other processes count as host0's.
         names: Names that other processes may keep; the rest are called `system`.
         interface: Network interface of the ranks, None where ranks share the host's.
     """
 
-    roles: Mapping[int, Role]
+    roles: dict[int, Role]
     names: frozenset[str]
     interface: str | None
     start_ns: int
-    host: str = "host0"
     nvml: NvmlSampler | None = None
     _samples: list[dict[str, Any]] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -69,11 +71,13 @@ class Sampler:
         now = time.monotonic_ns() - self.start_ns
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
         stats = {pid: stat for pid in pids if (stat := procfs.process_stat(pid)) is not None}
+        self._add_new_workers(stats)
         busy = {pid for pid, stat in stats.items() if self._is_busy(pid, stat)}
         return {
             "time_ns": now,
             "host": procfs.host_counters(),
             "levels": procfs.host_levels(),
+            "throttled_ns": throttled_ns(self.roles),
             "gpu": self.nvml.sample(now) if self.nvml else [],
             "stats": stats,
             "counters": {
@@ -91,6 +95,17 @@ class Sampler:
             },
         }
 
+    def _add_new_workers(self, stats: Mapping[int, procfs.ProcessStat]) -> None:
+        """Give processes that ranks have forked their role, numbered in order of their start."""
+        living: dict[int | None, int] = {}
+        for pid, stat in sorted(stats.items()):
+            parent = self.roles.get(stat.parent) if stat.parent in stats else None
+            if parent is None or parent.role != "rank" or stat.name != stats[stat.parent].name:
+                continue
+            number = living.get(parent.rank, 0)
+            living[parent.rank] = number + 1
+            self.roles.setdefault(pid, replace(parent, role="loader_worker", worker=number))
+
     def _is_busy(self, pid: int, stat: procfs.ProcessStat) -> bool:
         """Tell whether a process gained CPU time since the last sample (kernel threads apart)."""
         if not self._samples or stat.rss_bytes == 0:
@@ -106,9 +121,12 @@ class Sampler:
         tables: dict[str, list[dict[str, Any]]] = {"host": [], "processes": [], "network": []}
         tables["gpu"] = self._gpu_rows()
         for before, after in pairs:
-            tables["host"].append(self._host_row(before, after))
+            # Where hosts share a machine, an agent on each reads what is that machine's.
+            hosts = {role.host for role in self.roles.values()} or {Role("other").host}
+            tables["host"] += [self._host_row(host, before, after) for host in sorted(hosts)]
             for pid in notable:
-                if pid in before["counters"] and pid in after["counters"]:
+                new = pid in self.roles and pid not in before["stats"]
+                if pid in after["counters"] and (new or pid in before["counters"]):
                     tables["processes"].append(self._process_row(numbers[pid], pid, before, after))
             for rank, counters in after["network"].items():
                 tables["network"].append(_network_row(rank, counters, before, after))
@@ -127,7 +145,7 @@ class Sampler:
         """The job's own processes, then others by process id, those below the share left out."""
         first, last = self._samples[0], self._samples[-1]
         elapsed = last["time_ns"] - first["time_ns"]
-        own = [pid for pid in self.roles if pid in last["stats"]]
+        own = [pid for pid in self.roles if any(pid in s["stats"] for s in self._samples)]
         others = []
         for pid, stat in sorted(last["stats"].items()):
             before = first["stats"].get(pid)
@@ -136,12 +154,15 @@ class Sampler:
                 others.append(pid)
         return own + others
 
-    def _host_row(self, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    def _host_row(
+        self, host: str, before: dict[str, Any], after: dict[str, Any]
+    ) -> dict[str, Any]:
         growth = {key: after["host"][key] - before["host"].get(key, 0) for key in after["host"]}
         return {
-            "host": self.host,
+            "host": host,
             "time_ns": after["time_ns"],
             "cores": len(os.sched_getaffinity(0)),
+            "cgroup_throttled_ns": _growth(after, before, "throttled_ns"),
             **growth,
             **after["levels"],
         }
@@ -150,10 +171,11 @@ class Sampler:
         self, number: int, pid: int, before: dict[str, Any], after: dict[str, Any]
     ) -> dict[str, Any]:
         stat, role = after["stats"][pid], self.roles.get(pid, Role("other"))
-        counters, earlier = after["counters"][pid], before["counters"][pid]
+        counters = after["counters"][pid]
+        earlier = before["counters"].get(pid, dict.fromkeys(counters, 0))
         known = pid in self.roles or stat.name in self.names | KEPT_NAMES
         return {
-            "host": self.host,
+            "host": role.host,
             "time_ns": after["time_ns"],
             "process": number,
             "role": role.role,

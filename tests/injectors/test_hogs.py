@@ -17,9 +17,10 @@ def cpu_ns(pid):
     return process_stat(pid).cpu_ns
 
 
-@pytest.mark.parametrize("kind", hogs.PROGRAMS)
+@pytest.mark.parametrize("kind", sorted(set(hogs.PROGRAMS) - hogs.ANNOUNCED))
 def test_uses_cpu_and_pauses(kind):
-    hog = hogs.start(kind, 1, nice=5, cores=[min(os.sched_getaffinity(0))], names=["indexer"])
+    place = hogs.Place(nice=5, cores=[min(os.sched_getaffinity(0))])
+    hog = hogs.start(kind, 1, place, names=["indexer"])
     try:
         (pid,) = hog.pids
         deadline = time.monotonic() + 20
@@ -67,5 +68,5 @@ def test_dies_with_its_parent():
 
 
 def test_unknown_kind_lists_the_valid_ones():
-    with pytest.raises(ValueError, match=r"\['busy', 'memory'\], got 'idle'"):
+    with pytest.raises(ValueError, match=r"'busy', .*, got 'idle'"):
         hogs.start("idle", 1)

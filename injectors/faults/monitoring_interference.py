@@ -1,0 +1,62 @@
+"""A monitoring agent that takes the ranks' CPU time."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from cases.schema import JOB, Locus, Topology
+from injectors.faults.base import Fault, Run
+
+# Other processes read this much of /proc per CPU second; what only computes reads nothing.
+POLLED = """(SELECT coalesce(sum(cpu_ns), 0) FROM {0}processes WHERE role = 'other'
+                    AND name <> 'system' AND process IN
+                    (SELECT process FROM {0}processes WHERE role = 'other' GROUP BY process
+                     HAVING sum(read_bytes) > 1e-4 * sum(cpu_ns)))"""
+
+
+class MonitoringInterference(Fault):
+    """Let an agent collect what /proc says of every process, over and over.
+
+    Mechanism: it runs at ordinary priority on one of the ranks' cores, or on all, and reads
+    memory maps of which each read stops the process's own changes to them; `duty` is the
+    share of time that it runs.
+    Source: dcgm-exporter issue 311, an exporter at 131 % CPU.
+    """
+
+    cause: ClassVar[str] = "monitoring_interference"
+    acceptable: ClassVar[tuple[str, ...]] = ("cpu_contention_colocated",)
+    agents: PositiveInt = 1
+    core: NonNegativeInt | None = None
+    duty: float = Field(default=1.0, gt=0, le=1)
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Let the agents collect."""
+        return run.competitors("poll", self.agents, 0, self.core, self.duty)
+
+    def locus(self, topology: Topology) -> Locus:
+        """The rank whose core is taken, or the whole job."""
+        if self.core is None or len(topology.ranks) == 1:
+            return JOB
+        return Locus(scope="rank", ranks=(self.core,))
+
+    def victims(self, topology: Topology) -> tuple[int, ...]:
+        """The ranks that wait for the one whose core is taken."""
+        if self.core is None:
+            return ()
+        return tuple(place.rank for place in topology.ranks if place.rank != self.core)
+
+    def witness(self) -> tuple[str, str]:
+        """A process that reads and reads uses the CPU while the job's processes wait to run."""
+        waiting = """(SELECT sum(run_delay_ns) * 1.0 / sum(cpu_ns) FROM {}processes
+                      WHERE role <> 'other')"""
+        return (
+            f"""
+            SELECT {POLLED.format("")} > 0.04 * (SELECT max(time_ns) - min(time_ns) FROM host)
+               AND {waiting.format("")} > {waiting.format("reference.")} + 0.03
+            """,
+            "a process outside the job reads at over 100 kB per CPU second while the job's wait"
+            " runnable",
+        )
