@@ -1,0 +1,45 @@
+"""Batches in pieces too small to be worth an operator."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import Field
+
+from injectors.faults.base import Fault, Run
+
+
+class KernelLaunchBound(Fault):
+    """Work through each micro-batch in `pieces` parts, one after the other.
+
+    Mechanism: the same operators run `pieces` times on as much smaller inputs, so the fixed
+    cost of issuing them outgrows the work; the loss is that of the whole batch.
+    Source: Microsoft study (ICSE 2024), improper batch size.
+    """
+
+    cause: ClassVar[str] = "kernel_launch_bound"
+    workloads: ClassVar[tuple[str, ...]] = ("language_model",)
+    pieces: int = Field(ge=2)
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Cut the batches up."""
+        return run.knobs.turned(pieces=float(self.pieces))
+
+    def witness(self) -> tuple[str, str]:
+        """The same tokens take more matrix products, each of them shorter."""
+        return (
+            """
+            WITH now AS (SELECT count(*) AS calls, median(duration_ns) AS length
+                         FROM trace_events WHERE name IN ('aten::addmm', 'aten::bmm')),
+                 then_ AS (SELECT count(*) AS calls, median(duration_ns) AS length
+                           FROM reference.trace_events
+                           WHERE name IN ('aten::addmm', 'aten::bmm'))
+            SELECT now.calls > 1.5 * then_.calls AND now.length < 0.8 * then_.length
+               AND (SELECT avg(tokens) FROM steps)
+                   BETWEEN 0.95 * (SELECT avg(tokens) FROM reference.steps)
+                       AND 1.05 * (SELECT avg(tokens) FROM reference.steps)
+            FROM now, then_
+            """,
+            "the same tokens take far more matrix products, each of them shorter",
+        )
