@@ -178,7 +178,11 @@ TABLES: dict[str, Table] = {
         {
             "rank": RANK,
             "time_ns": TIME,
-            "event": ("text", "gc, recompile, allocator_retry, expert_tokens, sequence_lengths"),
+            "event": (
+                "text",
+                "gc, recompile, recompile_limit (functions left to the eager path, told at the"
+                " start), allocator_retry, expert_tokens, embedding_rows, sequence_lengths, input_size",
+            ),
             "duration_ns": ("int", "how long it took; null where it has no length"),
             "value": ("float", "the event's number (generation, tokens, ...)"),
             "detail": ("text", "reason or further words"),

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
+from cases.taxonomy import Taxonomy
 from harness.sandbox.level import why_no_bubblewrap
 from injectors import capabilities
 from injectors.capabilities import Capability
 from injectors.decoys import DECOYS
-from injectors.faults import FAULTS
+from injectors.faults import FAULTS, Injection
 from injectors.matrix import CAPABILITIES
 
 # distribution -> the extra that installs it
@@ -45,11 +46,16 @@ MACHINE: dict[str, Callable[[], Capability]] = {
 
 
 def examine() -> dict[str, list[dict[str, Any]]]:
-    """Try everything for real; returns rows of `packages`, `machine` and `injections`."""
+    """Try everything for real; returns rows of `packages`, `machine`, `causes` and `decoys`."""
+    taxonomy = Taxonomy.load()
     return {
         "packages": [package(name, extra) for name, extra in OPTIONAL.items()],
         "machine": [row(name, check()) for name, check in MACHINE.items()],
-        "injections": [injection(name) for name in (*FAULTS, *DECOYS)],
+        "causes": [
+            {**row(name, cause(name, taxonomy)), "domain": taxonomy.domain(name)}
+            for name in taxonomy.causes
+        ],
+        "decoys": [row(name, injectable(decoy)) for name, decoy in DECOYS.items()],
     }
 
 
@@ -61,14 +67,22 @@ def package(name: str, extra: str) -> dict[str, Any]:
         return row(name, Capability(False, f"pip install 'evalharness[{extra}]'"))
 
 
-def injection(name: str) -> dict[str, Any]:
-    """Say whether a fault or decoy can be injected here."""
-    needs = ("torch", *(FAULTS.get(name) or DECOYS[name]).needs)
-    for need in needs:
+def cause(name: str, taxonomy: Taxonomy) -> Capability:
+    """Say whether a cause of the taxonomy can be injected here, and why not."""
+    if name in FAULTS:
+        return injectable(FAULTS[name])
+    simulated = not taxonomy.causes[name].injectable_on
+    return Capability(False, "simulated only" if simulated else "no injector yet")
+
+
+def injectable(injection: type[Injection]) -> Capability:
+    """Say in which jobs a fault or decoy can be injected here, or what is missing."""
+    for need in ("torch", *injection.needs):
         found = torch_installed() if need == "torch" else CAPABILITIES[need]()
         if not found.ok:
-            return row(name, Capability(False, f"{need}: {found.reason}"))
-    return row(name, Capability(True, "can be injected"))
+            return Capability(False, f"{need}: {found.reason}")
+    ranks = f" of {injection.least_ranks} ranks or more" if injection.least_ranks > 1 else ""
+    return Capability(True, f"in {', '.join(injection.workloads) or 'every workload'}{ranks}")
 
 
 def torch_installed() -> Capability:

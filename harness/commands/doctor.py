@@ -15,6 +15,8 @@ from harness.doctor import examine
 def command(as_json: bool) -> None:
     """Try what can be injected, recorded and isolated here, leaving nothing behind.
 
+    Every cause of the taxonomy is listed: in which jobs it can be injected, or what is missing.
+
     Example: evalharness doctor
     """
     report = examine()
@@ -25,3 +27,6 @@ def command(as_json: bool) -> None:
         cells = [(line["name"], "yes" if line["ok"] else "no", line["reason"]) for line in rows]
         click.echo(aligned((title, "here", "why"), cells))
         click.echo()
+    causes = report["causes"]
+    here = sum(line["ok"] for line in causes)
+    click.echo(f"{here} of {len(causes)} causes can be injected here")

@@ -1,7 +1,8 @@
 """Layer norm, GELU and softmax, each as one kernel or as a chain of small ones.
 
 `fused` is chosen at every call and changes no result beyond rounding: Triton kernels on CUDA,
-inductor's kernels or single ops elsewhere.
+inductor's kernels or single ops elsewhere. `version` is one of injectors.kernels.launch.LAYOUTS
+for the fused Triton kernels and means nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -28,23 +29,31 @@ Shape = tuple[int, ...]
 
 
 def layer_norm(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5, *, fused: bool
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    eps: float = 1e-5,
+    *,
+    fused: bool,
+    version: int = 0,
 ) -> torch.Tensor:
     """Normalise the last axis of `x` (..., n), then scale and shift by weight and bias (n,)."""
     if x.is_cuda:
-        return _triton().layer_norm(x, weight, bias, eps, fused)
+        return _triton().layer_norm(x, weight, bias, eps, fused, version)
     return inductor.call(inductor.layer_norm, x, weight, bias, eps, fused=fused)
 
 
-def gelu(x: torch.Tensor, *, fused: bool) -> torch.Tensor:
+def gelu(x: torch.Tensor, *, fused: bool, version: int = 0) -> torch.Tensor:
     """Return GELU in its tanh form, any shape."""
-    return _triton().gelu(x, fused) if x.is_cuda else inductor.call(inductor.gelu, x, fused=fused)
+    if x.is_cuda:
+        return _triton().gelu(x, fused, version)
+    return inductor.call(inductor.gelu, x, fused=fused)
 
 
-def softmax(x: torch.Tensor, *, fused: bool) -> torch.Tensor:
+def softmax(x: torch.Tensor, *, fused: bool, version: int = 0) -> torch.Tensor:
     """Return the softmax over the last axis of `x` (..., n)."""
     if x.is_cuda:
-        return _triton().softmax(x, fused)
+        return _triton().softmax(x, fused, version)
     return inductor.call(inductor.softmax, x, fused=fused)
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from injectors.kernels import steps, whole
+from injectors.kernels import steps
+from injectors.kernels.launch import LAYOUTS
+from injectors.kernels.whole import Whole
 
 
 class LayerNorm(torch.autograd.Function):
@@ -23,8 +25,9 @@ class LayerNorm(torch.autograd.Function):
         bias: torch.Tensor,
         eps: float,
         fused: bool,
+        version: int,
     ) -> torch.Tensor:
-        ctx.passes = _passes(fused)
+        ctx.passes = _passes(fused, version)
         matrix = _matrix(x)
         weight, bias = weight.contiguous(), bias.contiguous()
         y, mean, rstd = ctx.passes.layer_norm_forward(matrix, weight, bias, eps)
@@ -35,15 +38,15 @@ class LayerNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: D102
         dx, dweight, dbias = ctx.passes.layer_norm_backward(*ctx.saved_tensors, _matrix(dy))
-        return dx.view(dy.shape), dweight, dbias, None, None
+        return dx.view(dy.shape), dweight, dbias, None, None, None
 
 
 class Gelu(torch.autograd.Function):
     """GELU in its tanh form."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, fused: bool) -> torch.Tensor:  # noqa: D102
-        ctx.passes = _passes(fused)
+    def forward(ctx: Any, x: torch.Tensor, fused: bool, version: int) -> torch.Tensor:  # noqa: D102
+        ctx.passes = _passes(fused, version)
         x = x.contiguous()
         ctx.save_for_backward(x)
         return ctx.passes.gelu_forward(x)
@@ -52,15 +55,15 @@ class Gelu(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: D102
         (x,) = ctx.saved_tensors
-        return ctx.passes.gelu_backward(x, dy.contiguous()), None
+        return ctx.passes.gelu_backward(x, dy.contiguous()), None, None
 
 
 class Softmax(torch.autograd.Function):
     """Softmax over the last axis."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, fused: bool) -> torch.Tensor:  # noqa: D102
-        ctx.passes = _passes(fused)
+    def forward(ctx: Any, x: torch.Tensor, fused: bool, version: int) -> torch.Tensor:  # noqa: D102
+        ctx.passes = _passes(fused, version)
         y = ctx.passes.softmax_forward(_matrix(x))
         ctx.save_for_backward(y)
         return y.view(x.shape)
@@ -69,28 +72,33 @@ class Softmax(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: D102
         (y,) = ctx.saved_tensors
-        return ctx.passes.softmax_backward(y, _matrix(dy)).view(dy.shape), None
+        return ctx.passes.softmax_backward(y, _matrix(dy)).view(dy.shape), None, None
 
 
 def layer_norm(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float, fused: bool
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    eps: float,
+    fused: bool,
+    version: int = 0,
 ) -> torch.Tensor:
     """Normalise the last axis of `x` (..., n), then scale and shift by weight and bias (n,)."""
-    return LayerNorm.apply(x, weight, bias, eps, fused)
+    return LayerNorm.apply(x, weight, bias, eps, fused, version)
 
 
-def gelu(x: torch.Tensor, fused: bool) -> torch.Tensor:
+def gelu(x: torch.Tensor, fused: bool, version: int = 0) -> torch.Tensor:
     """Return 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), any shape."""
-    return Gelu.apply(x, fused)
+    return Gelu.apply(x, fused, version)
 
 
-def softmax(x: torch.Tensor, fused: bool) -> torch.Tensor:
+def softmax(x: torch.Tensor, fused: bool, version: int = 0) -> torch.Tensor:
     """Return the softmax over the last axis of `x` (..., n)."""
-    return Softmax.apply(x, fused)
+    return Softmax.apply(x, fused, version)
 
 
-def _passes(fused: bool) -> ModuleType:
-    return whole if fused else steps
+def _passes(fused: bool, version: int) -> ModuleType | Whole:
+    return Whole(LAYOUTS[version]) if fused else steps
 
 
 def _matrix(x: torch.Tensor) -> torch.Tensor:

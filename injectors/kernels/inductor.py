@@ -17,6 +17,7 @@ import torch
 # One thread, so that compiling leaves no pool of workers beside the job; the generated
 # kernels appear under their own names in a profile.
 OPTIONS: dict[str, Any] = {"compile_threads": 1, "cpp.enable_kernel_profile": True}
+NO_LIMIT = 1_000_000
 
 
 def layer_norm(
@@ -60,11 +61,20 @@ def masked_softmax(scores: torch.Tensor, mask: torch.Tensor, scale: float) -> to
 
 @cache
 def compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Return `function` compiled for exact shapes; compiling waits for the first call."""
-    result: Callable[..., torch.Tensor] = torch.compile(
-        function, dynamic=False, fullgraph=True, options=OPTIONS
-    )
+    """Return `function` compiled for exact shapes; compiling waits for the first call.
+
+    A shape beyond the limit of graphs runs op by op, with a warning from torch.
+    """
+    result: Callable[..., torch.Tensor] = torch.compile(function, dynamic=False, options=OPTIONS)
     return result
+
+
+def limit_graphs(count: int) -> None:
+    """Let torch.compile make at most `count` graphs of a function in this process."""
+    from torch._dynamo import config
+
+    config.recompile_limit = count
+    config.accumulated_recompile_limit = max(count, NO_LIMIT)
 
 
 def call(function: Callable[..., torch.Tensor], *arguments: Any, fused: bool) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,23 +10,48 @@ import triton
 
 from injectors.kernels import triton_kernels
 
-ELEMENTS = 1024
 LARGEST_ROW = 65536
 COLUMN_TILE = {"ROWS": 32, "COLUMNS": 64}
 
 
-def over_elements(kernel: Any, *tensors: torch.Tensor, scalars: tuple[float, ...] = ()) -> None:
+@dataclass(frozen=True)
+class Layout:
+    """How whole operations are laid over the device.
+
+    Attributes:
+        elements: Elements that a program of an elementwise kernel takes.
+        strided: They lie as far apart as there are programs, so that a warp's accesses fall
+            into as many memory sectors as it has threads, not into neighbouring ones.
+        row_warps: Warps that share a row; a long row on one warp spills registers.
+    """
+
+    elements: int = 1024
+    strided: bool = False
+    row_warps: int = 4
+
+
+LAYOUTS = (Layout(), Layout(elements=64, strided=True, row_warps=1))
+
+
+def over_elements(
+    kernel: Any, *tensors: torch.Tensor, scalars: tuple[float, ...] = (), **options: Any
+) -> None:
     """Run an elementwise kernel; the last tensor is written."""
     size = tensors[-1].numel()
-    kernel[(triton.cdiv(size, ELEMENTS),)](*tensors, size, *scalars, BLOCK=ELEMENTS)
+    options.setdefault("BLOCK", LAYOUTS[0].elements)
+    kernel[(triton.cdiv(size, options["BLOCK"]),)](*tensors, size, *scalars, **options)
 
 
 def over_rows(
-    kernel: Any, matrix: torch.Tensor, *tensors: torch.Tensor, scalars: tuple[float, ...] = ()
+    kernel: Any,
+    matrix: torch.Tensor,
+    *tensors: torch.Tensor,
+    scalars: tuple[float, ...] = (),
+    **options: Any,
 ) -> None:
     """Run a kernel with one program a row of `matrix`, its first argument."""
     rows, n = matrix.shape
-    kernel[(rows,)](matrix, *tensors, n, *scalars, BLOCK=row_block(n))
+    kernel[(rows,)](matrix, *tensors, n, *scalars, BLOCK=row_block(n), **options)
 
 
 def column_sum(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

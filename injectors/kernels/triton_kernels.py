@@ -74,9 +74,12 @@ def layer_norm_backward(
 
 
 @triton.jit
-def gelu_forward(x, y, size, BLOCK: tl.constexpr):  # noqa: N803
+def gelu_forward(x, y, size, BLOCK: tl.constexpr, STRIDED: tl.constexpr):  # noqa: N803
     """0.5 x (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3)."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if STRIDED:
+        at = tl.program_id(0) + tl.arange(0, BLOCK) * tl.num_programs(0)
+    else:
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
     inner = value + value * value * value * CUBIC
@@ -85,9 +88,12 @@ def gelu_forward(x, y, size, BLOCK: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def gelu_backward(x, dy, dx, size, BLOCK: tl.constexpr):  # noqa: N803
+def gelu_backward(x, dy, dx, size, BLOCK: tl.constexpr, STRIDED: tl.constexpr):  # noqa: N803
     """With s = sigmoid(2u): dy (s + x s (1 - s) 2u')."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if STRIDED:
+        at = tl.program_id(0) + tl.arange(0, BLOCK) * tl.num_programs(0)
+    else:
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
     grad = tl.load(dy + at, mask=inside, other=0.0).to(tl.float32)

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
+from cases.taxonomy import Taxonomy
 from harness import doctor
 from harness.commands.doctor import command
 from injectors.capabilities import Capability
@@ -14,22 +16,58 @@ from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 
 
-def test_every_fault_and_decoy_stands_once():
+@pytest.fixture(scope="module")
+def report():
     done = CliRunner().invoke(command, ["--json"])
     assert done.exit_code == 0, done.output
-    report = json.loads(done.output)
-    assert [row["name"] for row in report["injections"]] == [*FAULTS, *DECOYS]
+    return json.loads(done.output)
+
+
+def test_every_cause_and_decoy_stands_once_with_a_reason(report):
+    assert [row["name"] for row in report["causes"]] == [*Taxonomy.load().causes]
+    assert [row["name"] for row in report["decoys"]] == [*DECOYS]
     assert all(row["reason"] for rows in report.values() for row in rows)
+    assert report["causes"][0]["domain"] == "model_framework"
     machine = {row["name"]: row["ok"] for row in report["machine"]}
     assert isinstance(machine["sealed isolation (bubblewrap)"], bool)
 
 
+def test_causes_without_an_injector_say_which_kind_they_are(report):
+    reasons = {row["name"]: row["reason"] for row in report["causes"] if row["name"] not in FAULTS}
+    assert reasons["thermal_throttle"] == "simulated only"
+    assert reasons["ptx_jit_startup"] == "no injector yet"
+    assert set(reasons.values()) == {"simulated only", "no injector yet"}
+
+
 def test_reason_of_what_cannot_be_injected(monkeypatch):
+    taxonomy = Taxonomy.load()
     broken = Capability(False, "tc is not installed")
     monkeypatch.setitem(doctor.CAPABILITIES, "network_shaping", lambda: broken)
-    row = doctor.injection("slow_link")
-    assert (row["ok"], row["reason"]) == (False, "network_shaping: tc is not installed")
-    assert doctor.injection("storage_fetch_stall")["ok"]
+    assert doctor.cause("slow_link", taxonomy) == Capability(
+        False, "network_shaping: tc is not installed"
+    )
+    assert doctor.cause("cpu_contention_colocated", taxonomy) == Capability(
+        True, "in every workload"
+    )
+
+
+def test_several_gpus_are_missing_where_there_is_one(monkeypatch):
+    one = Capability(False, "1 visible, 2 needed, NVIDIA H200")
+    monkeypatch.setitem(doctor.CAPABILITIES, "cuda", lambda: Capability(True, "1 visible"))
+    monkeypatch.setitem(doctor.CAPABILITIES, "nccl", lambda: Capability(True, "in torch"))
+    monkeypatch.setitem(doctor.CAPABILITIES, "several_gpus", lambda: one)
+    found = {name: doctor.injectable(FAULTS[name]) for name in FAULTS if name.startswith("nccl_")}
+    assert len(found) == 4
+    assert {answer.reason for answer in found.values()} == {f"several_gpus: {one.reason}"}
+    assert doctor.injectable(FAULTS["allocator_retry_fragmentation"]).ok
+
+
+def test_text_counts_the_causes(report):
+    done = CliRunner().invoke(command, [])
+    here = sum(row["ok"] for row in report["causes"])
+    assert done.output.splitlines()[-1] == (
+        f"{here} of {len(report['causes'])} causes can be injected here"
+    )
 
 
 def test_missing_package_names_its_extra():
@@ -57,8 +95,9 @@ def test_works_without_the_libraries_that_record():
         [sys.executable, "-c", BARE], capture_output=True, text=True, cwd=root, check=False
     )
     assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["injections"]
-    assert {row["name"] for row in rows} == {*FAULTS, *DECOYS}
+    report = json.loads(done.stdout)
+    rows = [row for row in report["causes"] if row["name"] in FAULTS] + report["decoys"]
+    assert len(rows) == len(FAULTS) + len(DECOYS)
     assert {row["ok"] for row in rows} == {False}
     assert all("torch: pip install 'evalharness[record]'" in row["reason"] for row in rows)
 

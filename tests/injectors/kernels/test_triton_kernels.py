@@ -69,13 +69,15 @@ from injectors.kernels import triton_kernels
 kinds = dict.fromkeys(("n", "rows", "size"), "i32")
 kinds |= dict.fromkeys(("eps", "factor", "term"), "fp32")
 kinds |= dict.fromkeys(("mean", "rstd", "each"), "*fp32")
-kinds |= dict.fromkeys(("BLOCK", "ROWS", "COLUMNS"), "constexpr")
+kinds |= dict.fromkeys(("BLOCK", "ROWS", "COLUMNS", "STRIDED"), "constexpr")
 for kernel in vars(triton_kernels).values():
     if isinstance(kernel, triton.JITFunction):
         types = {name: kinds.get(name, "*bf16") for name in kernel.arg_names}
         blocks = {a: 1024 if a == "BLOCK" else 32 for a in types if a.isupper()}
-        built = triton.compile(ASTSource(kernel, types, blocks), target=GPUTarget("cuda", 90, 32))
-        assert built.asm["cubin"]
+        for strided in {False, "STRIDED" in types}:
+            blocks.update({"STRIDED": strided} if "STRIDED" in types else {})
+            source, target = ASTSource(kernel, types, blocks), GPUTarget("cuda", 90, 32)
+            assert triton.compile(source, target=target).asm["cubin"]
         print(kernel.__name__)
 """
 
@@ -91,6 +93,32 @@ def test_every_kernel_compiles_to_machine_code_for_a_gpu(tmp_path):
     assert len(names) == 20
     telltale = ("fused", "inject", "slow", "fault")
     assert not [name for name in names if any(word in name for word in telltale)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_layout_agrees_with_torch_over_random_shapes(device):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    interpreted = {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
+    done = subprocess.run(
+        [sys.executable, AGREEMENT.with_name("triton_properties.py"), device],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **interpreted},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) >= 60
+
+
+def test_layouts_differ_in_what_a_gpu_must_fetch():
+    from injectors.kernels.launch import LAYOUTS
+
+    now, other = LAYOUTS
+    assert not now.strided
+    assert other.strided
+    assert other.elements < now.elements
+    assert other.row_warps < now.row_warps
 
 
 def test_a_row_beyond_one_program_is_refused():

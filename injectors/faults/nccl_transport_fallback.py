@@ -1,0 +1,36 @@
+"""Collectives over sockets."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from injectors.faults.nccl_settings import SLOWER, NcclSettings, said
+
+
+class NcclTransportFallback(NcclSettings):
+    """Leave NCCL nothing but TCP sockets.
+
+    Mechanism: InfiniBand, shared memory and peer access are switched off, as where a container
+    hides the devices, so that NCCL falls back to sockets even between the GPUs of one host.
+    Versions: NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE are in all of NCCL 2;
+    NCCL_NVLS_ENABLE (from 2.17) is set because NVLink SHARP would otherwise bypass them.
+    Source: AReaL#639; LlamaFactory#6111. Not measured yet: it needs two GPUs.
+    """
+
+    cause: ClassVar[str] = "nccl_transport_fallback"
+
+    def variables(self) -> dict[str, str]:
+        """Switch off all transports but sockets."""
+        return {
+            "NCCL_IB_DISABLE": "1",
+            "NCCL_SHM_DISABLE": "1",
+            "NCCL_P2P_DISABLE": "1",
+            "NCCL_NVLS_ENABLE": "0",
+        }
+
+    def witness(self) -> tuple[str, str]:
+        """Channels go over sockets, and collectives of the same bytes take longer everywhere."""
+        return (
+            f"SELECT {said('via NET/Socket')} AND {SLOWER}",
+            "NCCL's channels go over sockets, and collectives are longer on every rank",
+        )

@@ -1,0 +1,45 @@
+"""NCCL with a worse protocol or fewer channels than it would choose."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from injectors.faults.nccl_settings import SLOWER, NcclSettings, said
+
+
+class NcclTuningRegression(NcclSettings):
+    """Fix the protocol, the algorithm, or the number of channels.
+
+    Mechanism: NCCL's cost model is overruled. The low-latency protocol LL halves the bandwidth
+    of large messages; `channels` bounds how many thread blocks move data, which grades it.
+    Versions: NCCL_PROTO and NCCL_ALGO from 2.5 (from 2.24 they may name single functions),
+    NCCL_MAX_NCHANNELS from 2.5; from 2.17 NCCL_MAX_CTAS takes its place and both are read.
+    Source: nccl#1316; nccl#1876. Not measured yet: it needs two GPUs.
+    """
+
+    cause: ClassVar[str] = "nccl_tuning_regression"
+    protocol: Literal["LL", "LL128", "Simple"] | None = "LL"
+    algorithm: Literal["Ring", "Tree"] | None = None
+    channels: PositiveInt | None = None
+
+    def variables(self) -> dict[str, str]:
+        """Name what is fixed."""
+        found = {
+            "NCCL_PROTO": self.protocol,
+            "NCCL_ALGO": self.algorithm,
+            "NCCL_MAX_NCHANNELS": self.channels,
+        }
+        return {name: str(value) for name, value in found.items() if value is not None}
+
+    def witness(self) -> tuple[str, str]:
+        """A tuning variable is set, the transports are the same, and large messages are slow."""
+        name = next(iter(self.variables()), "NCCL_PROTO")
+        return (
+            f"""
+            SELECT {said(name + " set by environment")} AND {SLOWER}
+               AND NOT {said("via NET/Socket")} AND NOT {said("via SHM")}
+            """,
+            f"NCCL was told {name}, and collectives take longer over the same paths",
+        )
