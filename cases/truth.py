@@ -36,13 +36,33 @@ class PairedTrials(Record):
         return self
 
 
+class Alone(Record):
+    """One of two faults by itself: mean step seconds in the blocks of the joint trials.
+
+    `acceptance_s[i]` was measured in the block of pair i of `acceptance`, `fresh_s[i]` in that
+    of pair i of `fresh`.
+    """
+
+    cause: CauseName
+    acceptance_s: tuple[float, ...]
+    fresh_s: tuple[float, ...]
+
+
+class Ablated(Record):
+    """The plain job (treated) against the same job without a suspected cost (baseline)."""
+
+    cause: CauseName
+    trials: PairedTrials
+
+
 class Validation(Record):
     """Why the label was accepted.
 
     `acceptance` decided; `fresh` (faulty cases only) gave the cost; `ratio` is treated over
     baseline with the bounds that the rule compares with `threshold`. `shipped_ratio` is the
     mean step time of the recording that is shipped over that of its healthy twin (for a twin:
-    over its reference run).
+    over its reference run). `alone` has both faults of a case that has two; `ablations` what
+    was taken away from a healthy job that is asked about without a reference run.
     """
 
     rule: Literal[
@@ -54,6 +74,16 @@ class Validation(Record):
     ratio: Interval
     shipped_ratio: float
     decision: Literal["faulty", "healthy"]
+    alone: tuple[Alone, ...] = ()
+    ablations: tuple[Ablated, ...] = ()
+
+    @model_validator(mode="after")
+    def _alone_in_the_same_blocks(self) -> Validation:
+        pairs = len(self.acceptance.baseline_s), len(self.fresh.baseline_s) if self.fresh else 0
+        for part in self.alone:
+            if (len(part.acceptance_s), len(part.fresh_s)) != pairs:
+                raise ValueError(f"trials of {part.cause} alone must be as many as the pairs")
+        return self
 
 
 class Witness(Record):

@@ -23,6 +23,9 @@ def check_case(checklist: Checklist, case: Case, truth: Truth) -> None:
     end = duration_ns(case)
     late = [w for f in truth.faults for w in f.windows if end is not None and w.end_ns > end]
     checklist.add("windows", truth.id, [f"{w} ends after the last step, {end} ns" for w in late])
+    if case.info.question == "audit" and truth.verdict == "healthy":
+        problems = [] if truth.validation.ablations else ["no headroom was looked for"]
+        checklist.add("headroom", truth.id, problems)
     if truth.verdict == "undecidable":
         checklist.add("withheld", truth.id, _withheld_problems(case, truth))
 
@@ -65,12 +68,17 @@ def shipped_problems(case: Case, twin: Case | None, truth: Truth) -> Iterator[st
             yield f"the recordings give a ratio of {found:.3f}, the label states {stated:.3f}"
 
 
-def witness_problems(case: Case, sql: str, expected: bool) -> Iterator[str]:
-    """Say what is wrong with a witness on one case, where it must be `expected`."""
+def witness_problems(case: Case, sql: str, expected: bool, promised: bool) -> Iterator[str]:
+    """Say what is wrong with a witness on one case, where it must be `expected`.
+
+    A query that can't be asked there is not true; it is a problem where the label promised
+    an answer.
+    """
     try:
         found = holds(case, sql)
     except InputError as error:
-        yield str(error)
+        if promised:
+            yield str(error)
     else:
         if found != expected:
             yield f"the query is {str(found).lower()}"

@@ -9,7 +9,8 @@ import numpy as np
 from cases.taxonomy import Taxonomy
 from harness.checklist import Checklist
 from harness.judge import Truth
-from injectors.label_rule import lost_fraction, recompute
+from injectors.joint import joint_problems
+from injectors.label_rule import decide, lost_fraction, recompute
 
 COST_TOLERANCE = 1e-6
 
@@ -23,6 +24,10 @@ def check_label(
     problems = [f"the verdict is {truth.verdict}, the samples decided {decided}"] if wrong else []
     checklist.add("label_rule", truth.id, problems + recompute(truth.validation))
     checklist.add("cost", truth.id, _cost_problems(truth))
+    if truth.validation.alone or len(truth.faults) > 1:
+        checklist.add("joint", truth.id, joint_problems(truth.validation, truth.faults))
+    if truth.validation.ablations:
+        checklist.add("headroom", truth.id, _headroom_problems(truth))
     names = {
         name for fault in truth.faults for name in (fault.cause, *fault.acceptable, *fault.symptoms)
     }
@@ -45,6 +50,13 @@ def _cost_problems(truth: Truth) -> Iterator[str]:
         again, before = ((cost.value, cost.low, cost.high) for cost in (found, stated))
         if not np.allclose(again, before, rtol=COST_TOLERANCE):
             yield f"the fresh samples give {found}, the label states {stated}"
+
+
+def _headroom_problems(truth: Truth) -> Iterator[str]:
+    for tried in truth.validation.ablations:
+        decision = decide(tried.trials)
+        if decision.verdict != "healthy":
+            yield f"the job may be faster without what {tried.cause} costs: {decision}"
 
 
 def _twin_problems(truth: Truth, truths: dict[str, Truth]) -> Iterator[str]:

@@ -21,6 +21,8 @@ ABOUT = {
     "suite_digest": "cases, labels and taxonomy are what suite.json states",
     "label_rule": "the raw samples decide as the label does",
     "cost": "the fresh samples give the stated cost",
+    "joint": "each of two faults costs time, as the trials of each alone and of both tell",
+    "headroom": "a healthy audit case was not made faster by any ablation, of which it has one",
     "shipped": "the shipped recording is as slow as the label says",
     "taxonomy": "every cause named is a cause of the taxonomy",
     "locus": "the place exists in the topology",

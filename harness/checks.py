@@ -1,7 +1,7 @@
 """What must hold of a suite before its scores mean anything, checked from its files alone.
 
 Labels are not believed: each is decided again from its raw samples, and each witness is run
-on its own case and on all cases where it must be false.
+on its own case, on its twin and on every case of a cause or decoy that it might be confused with.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from cases.bundle import Suite
 from cases.case import Case
 from cases.errors import InputError
 from cases.taxonomy import Taxonomy
+from cases.witness import rivals
 from harness.check_cases import check_case, shipped_problems, witness_problems
 from harness.check_labels import check_label
 from harness.checklist import Check, Checklist
@@ -31,7 +32,7 @@ def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
     for group, members in _grouped(truths).items():
         splits = sorted({truth.split for truth in members})
         checklist.add("split", group, [f"lies in {splits}"] if len(splits) > 1 else [])
-    queries = witness_queries(truths)
+    queries = witness_queries(truths, taxonomy)
     for case_id, truth in truths.items():
         try:
             suite.verify_case(case_id)
@@ -46,7 +47,10 @@ def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
         for owner, sql in queries[case_id]:
             name = "witness" if owner == case_id else "witness_false"
             where = case_id if owner == case_id else f"{owner} on {case_id}"
-            checklist.add(name, where, witness_problems(case, sql, owner == case_id))
+            witness = truths[owner].witness
+            promised = witness is not None and case_id in (owner, *witness.false_on)
+            problems = witness_problems(case, sql, owner == case_id, promised)
+            checklist.add(name, where, problems)
     return checklist.checks
 
 
@@ -66,12 +70,18 @@ def composition(truths: dict[str, Truth]) -> dict[str, dict[str, int]]:
     }
 
 
-def witness_queries(truths: dict[str, Truth]) -> dict[str, list[tuple[str, str]]]:
-    """Case id -> (owner, query) of every witness that is to be run on that case."""
+def witness_queries(
+    truths: dict[str, Truth], taxonomy: Taxonomy
+) -> dict[str, list[tuple[str, str]]]:
+    """Case id -> (owner, query) of every witness that is to be run on that case.
+
+    A witness is run on its own case, on those in its `false_on`, and on every rival case.
+    """
     queries: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for owner, truth in truths.items():
         if truth.witness:
-            for target in (owner, *truth.witness.false_on):
+            others = {*truth.witness.false_on, *rivals(truth, truths, taxonomy)}
+            for target in (owner, *sorted(others)):
                 queries[target].append((owner, truth.witness.sql))
     return queries
 

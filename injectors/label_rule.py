@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 
 from cases.schema import Interval
-from cases.truth import PairedTrials, Validation
+from cases.truth import Alone, PairedTrials, Validation
 
 FAULTY_ABOVE = 1.05
 HEALTHY_BELOW = 1.03
@@ -65,7 +65,11 @@ def decide(trials: PairedTrials) -> Decision:
     ...        treated_first=(True, False, True, False), steps_per_trial=10)).verdict
     'faulty'
     """
-    d = log_ratios(trials)
+    return decide_from(log_ratios(trials))
+
+
+def decide_from(d: np.ndarray) -> Decision:
+    """Apply the rule to ln(treated / baseline) of each pair, shape (pairs,)."""
     if len(d) < 4:
         raise ValueError(f"the label rule needs at least 4 pairs, got {len(d)}")
     error = float(d.std(ddof=1)) / math.sqrt(len(d))
@@ -88,7 +92,10 @@ def lost_fraction(trials: PairedTrials, confidence: float = 0.95) -> Interval:
 
 
 def validation(
-    acceptance: PairedTrials, fresh: PairedTrials | None, shipped_ratio: float
+    acceptance: PairedTrials,
+    fresh: PairedTrials | None,
+    shipped_ratio: float,
+    alone: tuple[Alone, ...] = (),
 ) -> Validation | Decision:
     """Build the record of an accepted label, or return the grey decision."""
     decision = decide(acceptance)
@@ -103,6 +110,7 @@ def validation(
         ratio=Interval(value=decision.ratio, low=decision.low_99, high=decision.high_95),
         shipped_ratio=shipped_ratio,
         decision=decision.verdict,
+        alone=alone,
     )
 
 

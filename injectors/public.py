@@ -36,20 +36,44 @@ def case_id(scenario: Scenario, window: str) -> str:
 
 
 def topology(scenario: Scenario, devices: int) -> Topology:
-    """Ranks on one host, joined by named links where there is more than one."""
-    ranks = range(scenario.ranks)
-    if scenario.ranks == 2:
-        links: tuple[Link, ...] = (Link(name="rank0-rank1", ranks=(0, 1)),)
+    """Ranks on their hosts, joined by named links where there is more than one."""
+    ranks, workload = range(scenario.ranks), scenario.build_workload()
+    ends: dict[str, tuple[int, ...]]
+    if scenario.hosts > 1:
+        ends = paths_between_hosts(scenario)
+    elif scenario.ranks == 2:
+        ends = {"rank0-rank1": (0, 1)}
     else:
-        links = tuple(Link(name=f"rank{rank}-switch", ranks=(rank,)) for rank in ranks)
+        ends = {f"rank{rank}-switch": (rank,) for rank in ranks}
+    rate = scenario.link_mbit_per_s
+    kind = "ethernet" if rate is None else f"ethernet {rate:g} Mbit/s"
     return Topology(
         ranks=tuple(
-            RankPlace(rank=r, host="host0", gpu=f"host0/gpu{r % devices}" if devices else None)
+            RankPlace(
+                rank=r,
+                host=f"host{scenario.host(r)}",
+                gpu=f"host{scenario.host(r)}/gpu{r % devices}" if devices else None,
+                stage=workload.stage(r, scenario.ranks),
+            )
             for r in ranks
         ),
-        links=links if scenario.ranks > 1 else (),
-        parallelism={"data": scenario.ranks},
+        links=tuple(Link(name=name, ranks=ends[name], kind=kind) for name in ends)
+        if scenario.ranks > 1
+        else (),
+        parallelism=workload.parallelism(scenario.ranks),
     )
+
+
+def paths_between_hosts(scenario: Scenario) -> dict[str, tuple[int, ...]]:
+    """Name the path between each two hosts, with the ranks at both of its ends."""
+    ranks, hosts = range(scenario.ranks), range(scenario.hosts)
+    return {
+        f"host{first}-host{second}": tuple(
+            rank for rank in ranks if scenario.host(rank) in (first, second)
+        )
+        for first in hosts
+        for second in range(first + 1, scenario.hosts)
+    }
 
 
 def describe(
@@ -71,9 +95,10 @@ def describe(
     return CaseInfo(
         id=case_id(scenario, window),
         title=f"{workload.title}, {scenario.ranks} rank{'s' if scenario.ranks > 1 else ''}",
-        kind="training",
-        shape="snapshot",
-        question="regression",
+        kind=workload.kind,
+        shape=scenario.shape,
+        question=scenario.question,
+        objective=scenario.objective if scenario.question == "audit" else None,
         workload=Workload(name=scenario.workload, parameters=workload.config()),
         topology=topology(scenario, devices),
         environment=environment.model_copy(update={"config": config}),

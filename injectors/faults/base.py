@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from cases.schema import JOB, Locus, Record, Topology
 
 if TYPE_CHECKING:
     from injectors.recorder.knobs import Knobs
     from injectors.recorder.network import Network
+    from injectors.scenario import Scenario
 
 
 class Run(Protocol):
     """The running job as faults see it."""
 
     knobs: Knobs
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process of each rank of the job that is broken."""
+
+    def metrics_port(self, response_s: float) -> int:
+        """Port, on rank 0's loopback, of a service that answers after `response_s` seconds."""
 
     @property
     def network(self) -> Network:
@@ -27,11 +35,49 @@ class Run(Protocol):
     ) -> AbstractContextManager[None]:
         """Let competing processes run for the length of a block."""
 
+    def quota(self, rank: int | None, cores: float) -> AbstractContextManager[None]:
+        """Hold a rank and its helpers, or the whole job, to so many CPU seconds per second."""
+
+    def suspended(
+        self, rank: int, stopped_fraction: float, period_s: float
+    ) -> AbstractContextManager[None]:
+        """Stop one rank's process for a part of every period."""
+
+    def device_neighbours(self, rank: int, count: int) -> AbstractContextManager[None]:
+        """Let other processes compute on a rank's GPU for the length of a block."""
+
+    def traffic(self, source: int, target: int, flows: int) -> AbstractContextManager[None]:
+        """Let another program send from one rank's host to another's in so many TCP flows."""
+
 
 class Injection(Record, ABC):
-    """Something done to a running job; the parameters are the record's fields."""
+    """Something done to a running job; the parameters are the record's fields.
 
-    needs: ClassVar[tuple[str, ...]] = ()  # capabilities by name, see injectors.capabilities
+    Attributes:
+        needs: Capabilities of the machine by name, see injectors.capabilities.
+        workloads: Names of the workloads in which it can act; empty: all.
+        least_ranks: Ranks that the job must have.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    workloads: ClassVar[tuple[str, ...]] = ()
+    least_ranks: ClassVar[int] = 1
+
+    @classmethod
+    def fits(cls, scenario: Scenario) -> bool:
+        """Tell whether it can act in the scenario's job at all, whatever its parameters."""
+        return (
+            scenario.workload in (cls.workloads or (scenario.workload,))
+            and scenario.ranks >= cls.least_ranks
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """What must differ from the start of the job, by name (see injectors.scenario.SETTINGS).
+
+        An injection with settings is measured in a job of its own, which stays idle while the
+        healthy job runs; all others switch the healthy job itself.
+        """
+        return {}
 
     @abstractmethod
     def inject(self, run: Run) -> AbstractContextManager[None]:
@@ -45,6 +91,10 @@ class Fault(Injection):
     acceptable: ClassVar[tuple[str, ...]] = ()
     symptoms: ClassVar[tuple[str, ...]] = ()
 
+    def misfit(self, scenario: Scenario) -> str | None:
+        """Why this scenario's job can't show it as labelled; None where it can."""
+        return None
+
     def locus(self, topology: Topology) -> Locus:
         """Where the cause sits, never finer than the signals can tell."""
         return JOB
@@ -56,6 +106,10 @@ class Fault(Injection):
     @abstractmethod
     def witness(self) -> tuple[str, str]:
         """A query that is true on this case and false on its twin, and what it says."""
+
+    def audit_witness(self) -> tuple[str, str] | None:
+        """The same without a reference run; None where the signals need one to tell."""
+        return None
 
 
 class Decoy(Injection):

@@ -44,14 +44,36 @@ class CpuContention(Fault):
         """Others use the CPU at ordinary priority while the job's processes wait to run."""
         return (
             """
-            WITH now AS (SELECT sum(run_delay_ns) * 1.0 / sum(cpu_ns) AS waiting
-                         FROM processes WHERE role <> 'other'),
-                 then_ AS (SELECT sum(run_delay_ns) * 1.0 / sum(cpu_ns) AS waiting
-                           FROM reference.processes WHERE role <> 'other')
+            WITH now AS (SELECT rank, sum(run_delay_ns) / sum(cpu_ns) AS waiting
+                         FROM processes WHERE role = 'rank' GROUP BY rank),
+                 then_ AS (SELECT rank, sum(run_delay_ns) / sum(cpu_ns) AS waiting
+                           FROM reference.processes WHERE role = 'rank' GROUP BY rank),
+                 busy AS (SELECT sum(cpu_ns) / (SELECT max(time_ns) - min(time_ns) FROM host)
+                                 AS cores
+                          FROM processes
+                          WHERE role = 'other' AND nice <= 0 AND name <> 'system'),
+                 before AS (SELECT sum(cpu_ns)
+                                   / (SELECT max(time_ns) - min(time_ns) FROM reference.host)
+                                   AS cores
+                            FROM reference.processes
+                            WHERE role = 'other' AND nice <= 0 AND name <> 'system')
+            SELECT (SELECT busy.cores > coalesce(before.cores, 0) + 0.15 FROM busy, before)
+               AND (SELECT max(now.waiting - then_.waiting) > 0.15
+                    FROM now JOIN then_ USING (rank))
+            """,
+            "processes outside the job use more of the CPU than in the reference, at ordinary"
+            " priority, while a rank waits longer for a core",
+        )
+
+    def audit_witness(self) -> tuple[str, str]:
+        """The same, the wait as a share of the CPU time that the job got."""
+        return (
+            """
             SELECT (SELECT coalesce(sum(cpu_ns), 0) FROM processes
                     WHERE role = 'other' AND nice <= 0 AND name <> 'system')
                    > 0.05 * (SELECT max(time_ns) - min(time_ns) FROM host)
-               AND (SELECT now.waiting > then_.waiting + 0.08 FROM now, then_)
+               AND (SELECT sum(run_delay_ns) > 0.2 * sum(cpu_ns) FROM processes
+                    WHERE role <> 'other')
             """,
             "processes outside the job use the CPU while its own wait runnable",
         )

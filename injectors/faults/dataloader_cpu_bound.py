@@ -18,6 +18,7 @@ class DataloaderCpuBound(Fault):
     """
 
     cause: ClassVar[str] = "dataloader_cpu_bound"
+    workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     decode_passes: int = Field(ge=2)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
@@ -30,8 +31,23 @@ class DataloaderCpuBound(Fault):
             """
             SELECT (SELECT avg(cpu_ns) FROM loader)
                    > 1.4 * (SELECT avg(cpu_ns) FROM reference.loader)
+               AND (SELECT sum(read_ns) < 0.5 * sum(fetch_ns) FROM loader)
+               AND (SELECT avg(fetch_ns - read_ns) FROM loader)
+                   > 1.4 * (SELECT avg(fetch_ns - read_ns) FROM reference.loader)
                AND (SELECT avg(data_wait_ns) FROM steps)
                    > (SELECT avg(data_wait_ns) + 0.03 * avg(duration_ns) FROM reference.steps)
             """,
-            "loader workers use far more CPU per batch than in the reference, and ranks wait",
+            "loader workers use far more CPU per batch than in the reference, not in reads, and"
+            " ranks wait",
+        )
+
+    def audit_witness(self) -> tuple[str, str]:
+        """Decoding takes most of the workers' time, and the ranks wait for them."""
+        return (
+            """
+            SELECT (SELECT sum(fetch_ns - read_ns) > 0.7 * sum(fetch_ns) FROM loader)
+               AND (SELECT sum(cpu_ns) > 0.4 * sum(fetch_ns) FROM loader)
+               AND (SELECT sum(data_wait_ns) > 0.05 * sum(duration_ns) FROM steps)
+            """,
+            "loader workers compute for most of each batch, and ranks wait for batches",
         )

@@ -18,6 +18,7 @@ class StorageFetchStall(Fault):
     """
 
     cause: ClassVar[str] = "storage_fetch_stall"
+    workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     megabytes_per_s: PositiveFloat
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
@@ -29,10 +30,24 @@ class StorageFetchStall(Fault):
         return (
             """
             SELECT (SELECT sum(read_ns) > 0.5 * sum(fetch_ns) FROM loader)
-               AND (SELECT avg(read_ns) FROM loader)
+               AND (SELECT quantile_cont(read_ns, 0.25) FROM loader)
                    > 2 * (SELECT avg(read_ns) FROM reference.loader)
+               AND (SELECT avg(read_bytes) FROM loader)
+                   < 1.5 * (SELECT avg(read_bytes) FROM reference.loader)
                AND (SELECT avg(data_wait_ns) FROM steps)
                    > (SELECT avg(data_wait_ns) + 0.03 * avg(duration_ns) FROM reference.steps)
             """,
             "loader workers spend most of each batch reading, and ranks wait for batches",
+        )
+
+    def audit_witness(self) -> tuple[str, str]:
+        """The same as shares of the job's own time."""
+        return (
+            """
+            SELECT (SELECT sum(read_ns) > 0.5 * sum(fetch_ns) FROM loader)
+               AND (SELECT quantile_cont(read_ns * 1.0 / fetch_ns, 0.25) > 0.4 FROM loader)
+               AND (SELECT sum(cpu_ns) < 0.5 * sum(fetch_ns) FROM loader)
+               AND (SELECT sum(data_wait_ns) > 0.05 * sum(duration_ns) FROM steps)
+            """,
+            "loader workers spend most of each batch reading, on little CPU, and ranks wait",
         )

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 from cases.sanitize_trace import scrub_trace
 from cases.tables import to_arrow
 
-FROM_RANKS = ("steps", "collectives", "runtime", "logs", "loader")
 # Present even when nothing happened: that nothing did is what they say.
 WATCHED = frozenset({"runtime", "logs"})
+# Call stacks name the program's files, which lie in a package whose name is a leak of words.
+OWN_FILES = (b"injectors/", b"job/")
 
 
 def write_window(
@@ -21,8 +22,10 @@ def write_window(
 ) -> float:
     """Write the window's tables and traces; returns mean step seconds, step 0 left out."""
     folder.mkdir(parents=True)
-    rows = {name: [row for rank in answers for row in answers[rank][name]] for name in FROM_RANKS}
-    rows.update(sampled)
+    rows = {name: list(table) for name, table in sampled.items()}
+    for answer in answers.values():
+        for name, table in answer["tables"].items():
+            rows.setdefault(name, []).extend(table)
     begin_ns = min(row["start_ns"] for row in rows["steps"])
     end_ns = max(row["start_ns"] + row["duration_ns"] for row in rows["steps"])
     for name, table in rows.items():
@@ -30,14 +33,25 @@ def write_window(
             write_table(folder / f"{name}.parquet", name, between(begin_ns, end_ns, table))
     for rank, answer in answers.items():
         raw = Path(answer["trace"])
-        content = scrub_trace(raw.read_bytes(), answer["unix_ns"] + begin_ns)
+        named = raw.read_bytes().replace(*OWN_FILES)
+        content = scrub_trace(named, answer["unix_ns"] + begin_ns)
         (folder / f"rank{rank}.json.gz").write_bytes(content)
         raw.unlink()
     durations = [row["duration_ns"] for row in rows["steps"] if row["step"] > 0]
     return float(sum(durations) / len(durations) / 1e9)
 
 
-TIMES = ("start_ns", "time_ns", "created_ns", "started_ns", "completed_ns")
+TIMES = (
+    "start_ns",
+    "time_ns",
+    "created_ns",
+    "started_ns",
+    "completed_ns",
+    "arrival_ns",
+    "scheduled_ns",
+    "first_token_ns",
+    "finished_ns",
+)
 
 
 def between(begin_ns: int, end_ns: int, rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -30,6 +30,8 @@ def test_sound_suite_passes_every_check(tiny_suite: Path) -> None:
         "suite_digest": 1,
         "label_rule": 9,
         "cost": 9,
+        "joint": 0,
+        "headroom": 0,
         "shipped": 9,
         "taxonomy": 9,
         "locus": 9,
@@ -86,6 +88,15 @@ def _true_everywhere(label: dict[str, Any], ids: dict[str, str]) -> None:
     label["witness"]["sql"] = "SELECT 1"
 
 
+def _merely_slow(label: dict[str, Any], ids: dict[str, str]) -> None:
+    """True on every slow case; that no rival is listed must not hide it."""
+    label["witness"]["sql"] = (
+        "SELECT (SELECT avg(duration_ns) FROM steps)"
+        " > 1.2 * (SELECT avg(duration_ns) FROM reference.steps)"
+    )
+    label["witness"]["false_on"] = [ids["twin_dev"]]
+
+
 def _foreign_twin(label: dict[str, Any], ids: dict[str, str]) -> None:
     label["twin"] = ids["twin_train"]
 
@@ -105,6 +116,7 @@ def _other_split(label: dict[str, Any], ids: dict[str, str]) -> None:
         (_late_window, "windows"),
         (_false_witness, "witness"),
         (_true_everywhere, "witness_false"),
+        (_merely_slow, "witness_false"),
         (_foreign_twin, "twin"),
         (_other_split, "split"),
     ],

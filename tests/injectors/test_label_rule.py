@@ -91,3 +91,5 @@ def test_shipped_recording_must_show_the_verdict():
     assert not shows("faulty", 1.04)
     assert shows("healthy", 1.04)
     assert not shows("healthy", 1.06)
+    assert shows("healthy", 0.96)
+    assert not shows("healthy", 0.94)

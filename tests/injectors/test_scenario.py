@@ -90,17 +90,56 @@ def test_shipped_matrix_is_as_promised():
     assert {split_of(s) for s in scenarios} == {"train", "dev", "public_test"}
 
 
-def test_candidates_follow_the_workload():
-    (scenario,) = [
-        s for s in read_matrix(SHIPPED / "recorded_cpu.yaml") if s.name == "compiled-pair-1"
-    ]
-    assert isinstance(scenario, Scenario)
-    assert set(candidates(scenario)) == {
-        "slow_link",
-        "unfused_kernels",
-        "cpu_contention_colocated",
-        "memory_bandwidth_contention",
-    }
+@pytest.mark.parametrize(
+    ("job", "possible", "impossible"),
+    [
+        (
+            {"workload": "language_model", "parameters": {"compiled": True}, "ranks": 2},
+            {"slow_link", "unfused_kernels", "cpu_contention_colocated"},
+            {"storage_fetch_stall", "pp_stage_imbalance", "moe_expert_imbalance"},
+        ),
+        (
+            {"workload": "image_classifier"},
+            {"storage_fetch_stall", "dataloader_cpu_bound", "memory_bandwidth_contention"},
+            {"slow_link", "unfused_kernels", "embedding_shard_imbalance"},
+        ),
+        (
+            {"workload": "pipeline", "ranks": 2},
+            {"slow_link", "pp_stage_imbalance"},
+            {"storage_fetch_stall", "unfused_kernels", "moe_expert_imbalance"},
+        ),
+        ({"workload": "pipeline"}, {"cpu_contention_colocated"}, {"pp_stage_imbalance"}),
+        (
+            {"workload": "inference_server"},
+            {"kv_cache_disabled", "cpu_contention_colocated"},
+            {"storage_fetch_stall", "undersized_buckets", "slow_link"},
+        ),
+    ],
+)
+def test_candidates_are_the_faults_that_fit_the_job(job, possible, impossible):
+    scenario = Scenario.model_validate(
+        {"name": "one", "arms": {}, "cases": [{"arm": "healthy"}], **job}
+    )
+    found = set(candidates(scenario, devices=0))
+    assert possible <= found
+    assert not impossible & found
+    assert not [cause for cause in found if "cuda" in FAULTS[cause].needs]
+
+
+def test_fault_must_fit_the_job(tmp_path):
+    text = GOOD.replace("image_classifier", "language_model")
+    with pytest.raises(InputError, match=r"arm 'a': storage_fetch_stall must have a workload of"):
+        read_scenario(write(tmp_path, text))
+
+
+def test_stages_must_keep_a_layer(tmp_path):
+    text = (
+        GOOD.replace("image_classifier", "pipeline\nranks: 2")
+        .replace("storage_fetch_stall", "pp_stage_imbalance")
+        .replace("{megabytes_per_s: 2}", "{layers: 4}")
+    )
+    with pytest.raises(InputError, match="arm 'a': each of 2 stages must keep one of the 8 layers"):
+        read_scenario(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -126,3 +165,110 @@ def test_fault_must_act_on_a_rank_that_is_there(tmp_path):
     )
     with pytest.raises(InputError, match="arm 'a': rank must be below 2, got 2"):
         read_scenario(write(tmp_path, text.replace("name: one", "name: one\nranks: 2")))
+
+
+TWO = """
+format: evalharness.scenario/1.0
+name: two
+workload: image_classifier
+ranks: 2
+arms:
+  a: {fault: storage_fetch_stall, parameters: {megabytes_per_s: 2}}
+  b: {fault: cpu_contention_colocated, parameters: {processes: 2}}
+  c: {fault: storage_fetch_stall, parameters: {megabytes_per_s: 5}}
+  d: {decoy: slow_first_step}
+  ab: {both: [a, b]}
+cases: [{arm: ab}, {arm: healthy}]
+"""
+
+
+def test_two_faults_act_together(tmp_path):
+    scenario = read_scenario(write(tmp_path, TWO))
+    assert [type(item).__name__ for item in scenario.injections("ab")] == [
+        "StorageFetchStall",
+        "CpuContention",
+    ]
+    assert set(scenario.faults()) == {"a", "b", "c"}
+    assert {name: len(own) for name, own in scenario.faulty().items()} == {
+        "a": 1,
+        "b": 1,
+        "c": 1,
+        "ab": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[a, b]", "[a, e]", "must combine fault arms, got ['e']"),
+        ("[a, b]", "[a, d]", "must combine fault arms, got ['d']"),
+        ("[a, b]", "[a, ab]", "must combine fault arms, got ['ab']"),
+        ("[a, b]", "[a, c]", "must combine two causes, got storage_fetch_stall twice"),
+        ("[a, b]", "[a]", "ab.both"),
+        ("{both: [a, b]}", "{both: [a, b], parameters: {x: 1}}", "parameters of their own"),
+        ("{both: [a, b]}", "{both: [a, b], fault: slow_link}", "either a fault or a decoy"),
+    ],
+)
+def test_refused_pairs_of_faults(tmp_path, old, new, says):
+    with pytest.raises(InputError) as caught:
+        read_scenario(write(tmp_path, TWO.replace(old, new)))
+    assert says in str(caught.value)
+
+
+AUDIT = """
+format: evalharness.scenario/1.0
+name: three
+workload: image_classifier
+question: audit
+arms:
+  a: {fault: storage_fetch_stall, parameters: {megabytes_per_s: 2}}
+  more: {ablate: dataloader_cpu_bound, parameters: {workload: {workers: 3}}}
+  less: {ablate: storage_fetch_stall, parameters: {knobs: {decode_passes: 0}}}
+cases: [{arm: a}, {arm: healthy}]
+"""
+
+
+def test_audit_scenario_takes_suspected_costs_away(tmp_path):
+    scenario = read_scenario(write(tmp_path, AUDIT))
+    assert scenario.ablations()["more"].cause == "dataloader_cpu_bound"
+    assert scenario.settings_of("more") == {"workload": {"workers": 3}}
+    assert scenario.settings_of("less") == {}
+    assert scenario.build_workload({"workers": 3}).workers == 3
+    assert set(scenario.faulty()) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("{workers: 3}", "{wrkers: 3}", "wrkers"),
+        ("{decode_passes: 0}", "{decode: 0}", "unknown knobs ['decode']"),
+        ("{workload: {workers: 3}}", "{started_with: {lanes: 1}}", "unknown settings ['lanes']"),
+        ("{arm: a}", "{arm: more}", "is an ablation, which makes no case"),
+        ("{arm: a}", "{arm: a, withhold: all_but_progress}", "withhold nothing"),
+        ("question: audit", "question: audit\nobjective: ''", "objective"),
+    ],
+)
+def test_refused_audits(tmp_path, old, new, says):
+    with pytest.raises(InputError) as caught:
+        read_scenario(write(tmp_path, AUDIT.replace(old, new)))
+    assert says in str(caught.value)
+
+
+def test_audit_without_ablations_is_refused(tmp_path):
+    with pytest.raises(InputError, match="headroom was looked for"):
+        read_scenario(write(tmp_path, f"{GOOD}question: audit\n"))
+
+
+def test_runs_are_long_and_profiled_briefly(tmp_path):
+    long = f"{GOOD}shape: run\nsteps: 500\nprofiled_steps: 4\n"
+    assert read_scenario(write(tmp_path, long)).shape == "run"
+    for changed in (long.replace("500", "499"), long.replace("steps: 4", "steps: 11")):
+        with pytest.raises(InputError, match="a run must have at least 500 steps"):
+            read_scenario(write(tmp_path, changed))
+
+
+def test_new_options_leave_the_digest_of_old_scenarios(tmp_path):
+    plain = read_scenario(write(tmp_path, GOOD))
+    spelled = f"{GOOD}shape: snapshot\nquestion: regression\nstacks: false\n"
+    assert plain.digest == read_scenario(write(tmp_path, spelled)).digest
+    assert plain.digest != read_scenario(write(tmp_path, f"{GOOD}stacks: true\n")).digest
