@@ -12,6 +12,7 @@ from harness.audit.trivia import ALPHA, AUC_LIMIT, BINDING_CASES, passes
 from harness.checklist import Check
 
 SHOWN_LEAKS = 20
+SHOWN_NAMES = 20
 
 
 def list_text(lines: Sequence[dict[str, Any]]) -> str:
@@ -80,6 +81,7 @@ def audit_text(audit: Audit) -> str:
                 ("trivia", _trivia(audit), _verdict(passes(audit.trivia))),
                 ("tell-tale columns", f"{len(flagged)} flagged", "reported"),
                 ("slowness alone", _slowness(audit), "reported"),
+                ("names beside the twin's", _names(audit), "reported"),
                 ("withheld signals", _withheld(audit), "reported"),
             ],
         )
@@ -92,7 +94,16 @@ def audit_text(audit: Audit) -> str:
             for t in sorted(audit.tells, key=lambda tell: not tell.flagged)
         ]
         parts.append(aligned(head, rows))
+    if audit.odd_names:
+        head = ["cause", "category", "name", "faulty only", "twin only", "pairs", "healthy"]
+        shown = audit.odd_names[:SHOWN_NAMES]
+        parts.append(aligned(head, [tuple(vars(odd).values()) for odd in shown]))
     return "\n\n".join(parts)
+
+
+def _names(audit: Audit) -> str:
+    telling = sum(odd.telling for odd in audit.odd_names)
+    return f"{len(audit.odd_names)} differ, {telling} in every case of a cause and no healthy one"
 
 
 def _verdict(holds: bool) -> str:

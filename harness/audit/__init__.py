@@ -1,7 +1,8 @@
 """The audit: trying to read the answers of a suite off something that should not tell them.
 
-Word leaks and trivia decide; tell-tale columns, slowness and withheld signals are reported,
-because a person has to judge whether the mechanism or the recording shows there.
+Word leaks and trivia decide; tell-tale columns, slowness, names that only one side of a pair has
+and withheld signals are reported, because a person has to judge whether the mechanism or the
+recording shows there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from harness.audit.classifier import Separation
 from harness.audit.slowness import SlownessGuess, slowness_guess
 from harness.audit.tells import Tell, column_means, find_tells
 from harness.audit.trivia import passes, trivia_features, trivia_separation
+from harness.audit.vocabulary import OddName, Words, odd_names, vocabulary
 from harness.audit.words import WordLeak, word_leaks
 from harness.judge import Truth, load_truths
 from harness.step_time import slowdown
@@ -45,6 +47,7 @@ class Audit:
     tells: list[Tell]
     slowness: SlownessGuess | None
     withheld: list[Withheld]
+    odd_names: list[OddName]
 
     @property
     def passed(self) -> bool:
@@ -59,11 +62,13 @@ def audit_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
     suite, truths = Suite.open(folder), load_truths(folder, labels)
     words: list[WordLeak] = []
     trivia, means, slowdowns, absent = {}, {}, {}, {}
+    names: dict[str, Words] = {}
     for case_id in suite.case_ids:
         case = suite.case(case_id)
         words += word_leaks(case, suite.case_folder(case_id), taxonomy)
         trivia[case_id] = trivia_features(suite, case)
         means[case_id] = column_means(case)
+        names[case_id] = vocabulary(case)
         absent[case_id] = tuple(sorted(case.info.signals.absent))
         ratio = slowdown(case)
         if ratio:
@@ -75,6 +80,7 @@ def audit_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
         tells=find_tells(means, truths, taxonomy),
         slowness=slowness_guess(slowdowns, truths),
         withheld=withheld_sets(absent, truths),
+        odd_names=odd_names(names, truths),
     )
 
 

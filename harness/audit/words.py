@@ -29,6 +29,8 @@ STEMS = re.compile(
 ALLOWED = re.compile(
     r"slow_conv|slow_transpose|"  # ATen's reference convolutions: aten::_slow_conv2d_forward
     r"slow_?tests?|"  # torch's own configuration names
+    r"anomaly_mode|(?:is|set)_anomaly\w*enabled|"  # every backward asks for autograd's debug mode
+    r"graph_capture_health_check|"  # every optimizer step of torch
     r"clocks_throttle_reasons|"  # NVML's old name of event reasons
     r"page[ _-]?faults?|"  # a counter of the kernel
     r"fault[_ ]?toleran\w*",  # torchrun's and torchft's banners

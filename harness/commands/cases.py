@@ -105,7 +105,7 @@ def check_command(suite: str, labels_folder: Path | None, as_json: bool) -> None
 @command.command("audit")
 @suite_options
 def audit_command(suite: str, labels_folder: Path | None, as_json: bool) -> None:
-    """Try to read the answers off words, trivia, single columns and slowness.
+    """Try to read the answers off words, trivia, single columns, slowness and names in traces.
 
     Exit status 1 if words or trivia give answers away.
 
