@@ -14,7 +14,12 @@ import pytest
 
 pytest.importorskip("torch", reason="recording needs torch: pip install 'evalharness[record]'")
 
+from pandas import DataFrame
+
+from cases.documents import write_json
 from cases.errors import HarnessError, ScenarioError
+from cases.table_files import write_table
+from cases.tables import to_arrow
 from injectors import capabilities, cgroups, matrix
 from injectors.build import Places, build
 from injectors.matrix import enough_room, record_all, run_session
@@ -56,7 +61,7 @@ def groups():
     return [path for place in places for path in place.glob(f"{PREFIX}*-job")]
 
 
-def members(deadline_s=60):
+def members(deadline_s=240):
     """Wait until a rank is in a control group; returns its processes."""
     deadline = time.monotonic() + deadline_s
     while time.monotonic() < deadline:
@@ -142,11 +147,20 @@ def test_a_rank_that_dies_ends_the_session_with_everything_in_it(quota, tmp_path
     assert interfaces() == before
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    """A session without a fault, so that its outcome can be built again and again."""
-    folder = tmp_path_factory.mktemp("session")
-    run_session(HEALTHY, folder, False, lambda phase, done, total: None)
+@pytest.fixture
+def recorded(tmp_path):
+    """What a session would have written: even steps, a log, and trials of a healthy job."""
+    folder = tmp_path / "session"
+    steps = [
+        {"rank": rank, "step": n, "span": 1, "start_ns": n * 10**7, "duration_ns": 10**7}
+        for rank in range(2)
+        for n in range(20)
+    ]
+    for window in ("reference", "case-0"):
+        write_table(folder / window / "steps.parquet", to_arrow("steps", DataFrame(steps)))
+        write_table(folder / window / "logs.parquet", to_arrow("logs", DataFrame()))
+    pairs = [{"baseline": 0.01, "null": 0.01 + n % 3 * 1e-6} for n in range(12)]
+    write_json(folder / "result.json", {"blocks": [{"null": pairs}], "windows": {}})
     return folder
 
 
@@ -180,12 +194,24 @@ def test_a_disk_that_fills_while_a_session_records(small_disk, tmp_path, monkeyp
 def test_a_disk_that_fills_while_a_case_is_written(small_disk, recorded):
     environment, devices = this_environment(2, {})
     places = Places(small_disk / "corpus" / "small", small_disk / "labels" / "small")
-    (small_disk / "ballast").write_bytes(bytes(150_000))
-    with pytest.raises(HarnessError, match=r"must have room .*No space left"), enough_room(places):
-        build(HEALTHY, recorded, environment, devices, places)
-    left = [path for path in small_disk.rglob("*") if path.is_file() and path.stat().st_size]
-    assert left == [small_disk / "ballast"]
-    assert shutil.disk_usage(small_disk).free > 0
+    outcomes = []
+    for room in range(0, 120_000, 8192):  # fills in the case, in its label, not at all
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(bytes(shutil.disk_usage(small_disk).free - room))
+        try:
+            with enough_room(small_disk):
+                outcome = build(HEALTHY, recorded, environment, devices, places)
+            assert outcome.made, outcome.refused
+        except HarnessError as error:
+            assert "No space left" in str(error)
+            assert [path for path in small_disk.rglob("*") if path.is_file()] == [ballast]
+        else:
+            assert len(list(places.labels.iterdir())) == len(list(places.cases.iterdir())) == 1
+            outcomes.append(room)
+        for path in small_disk.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert outcomes, "there was never room enough"
+    assert outcomes[0] > 0, "there was always room enough"
 
 
 def test_a_journal_on_a_full_disk_stays_whole(small_disk):
