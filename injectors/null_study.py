@@ -30,7 +30,7 @@ from injectors.label_rule import decide_from
 Floats = NDArray[np.float64]
 # 0 false acceptances among 299 bound their rate at 1 % (95 % confidence): 0.99^299 < 0.05.
 LABELS = 299
-ADJACENT_PAIRS = 12
+ADJACENT_PAIRS = 6
 STRETCHES = 1000
 FAULTY_RATIOS = (1.0, 1.05, 1.1, 1.2)
 HEALTHY_RATIOS = (1.0, 1.05, 1.1)
