@@ -72,7 +72,8 @@ class DeviceClock:
         if isinstance(mark, int):
             return mark
         mark.synchronize()
-        return self._anchor_ns + round(self._anchor.elapsed_time(mark) * NS_PER_MS)
+        since_ns: int = round(self._anchor.elapsed_time(mark) * NS_PER_MS)
+        return self._anchor_ns + since_ns
 
     def anchor(self) -> None:
         """Record an event at a known time; earlier marks can't be read any more."""

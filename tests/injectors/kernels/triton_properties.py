@@ -38,7 +38,7 @@ def check(function, reference, inputs):
     limit = TOLERANCE[inputs[0].dtype]
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == inputs[0].dtype
-        scale = theirs.abs().max().clamp(min=1e-2)
+        scale = theirs.abs().max().clamp(min=0.25)  # weights go up to 1, and so do roundings
         assert float((ours.double() - theirs).abs().max() / scale) <= limit
 
 
