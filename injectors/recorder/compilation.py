@@ -27,9 +27,8 @@ class CompileWatch:
         logging.getLogger("torch._dynamo.convert_frame").addHandler(self._given_up)
 
     def start(self) -> None:
-        """Begin to report; functions that were given up before are told at once."""
+        """Begin to report; functions given up before are told again by the next call that asks."""
         self._told = 0
-        self.tell_given_up()
         self._count_failures()
         if handler := _callbacks():
             handler.register_start_callback(self._begin)

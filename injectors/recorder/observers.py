@@ -39,7 +39,10 @@ class RuntimeLog:
             self._add("gc", self._gc_began_ns, now - self._gc_began_ns, info["generation"])
 
     def check(self) -> None:
-        """Note what happened since the last call: retries, functions left to the eager path."""
+        """Note what happened since the last call: retries, functions left to the eager path.
+
+        Called after each step, so that what is told of earlier times falls within the window.
+        """
         self._compilations.tell_given_up()
         retries = allocator_retries()
         if retries != self._retries:
