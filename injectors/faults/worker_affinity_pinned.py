@@ -66,9 +66,9 @@ class WorkerAffinityPinned(Fault):
             SELECT (SELECT median(affinity) = 1 AND sum(run_delay_ns) > 0.2 * sum(cpu_ns)
                     FROM processes WHERE role = 'loader_worker')
                AND (SELECT count(DISTINCT process) > 1 FROM processes WHERE role = 'loader_worker')
-               AND (SELECT min(cores) > 1 FROM host)
+               AND (SELECT min(affinity) > 1 FROM processes WHERE role = 'rank')
                AND (SELECT sum(data_wait_ns) > 0.05 * sum(duration_ns) FROM steps)
             """,
-            "several loader workers may use a single core of the host's and wait for it runnable,"
-            " and ranks wait for batches",
+            "several loader workers may use a single core, the ranks several; they wait for it"
+            " runnable, and ranks wait for batches",
         )

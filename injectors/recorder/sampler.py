@@ -16,6 +16,7 @@ from injectors.recorder.nvml import NvmlSampler
 
 INTERVAL_S = 0.2
 NOTABLE_SHARE = 0.02  # of one core: other processes that use less are left out
+WORKER_NAME = "pt_data_worker"  # a loader worker's, once it has begun
 KEPT_NAMES = frozenset({"python", "python3"})
 NVLINK_COUNTERS = ("nvlink_tx_bytes", "nvlink_rx_bytes")
 
@@ -100,7 +101,9 @@ class Sampler:
         living: dict[int | None, int] = {}
         for pid, stat in sorted(stats.items()):
             parent = self.roles.get(stat.parent) if stat.parent in stats else None
-            if parent is None or parent.role != "rank" or stat.name != stats[stat.parent].name:
+            if parent is None or parent.role != "rank":
+                continue
+            if stat.name not in (WORKER_NAME, stats[stat.parent].name):
                 continue
             number = living.get(parent.rank, 0)
             living[parent.rank] = number + 1
@@ -154,9 +157,7 @@ class Sampler:
                 others.append(pid)
         return own + others
 
-    def _host_row(
-        self, host: str, before: dict[str, Any], after: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _host_row(self, host: str, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
         growth = {key: after["host"][key] - before["host"].get(key, 0) for key in after["host"]}
         return {
             "host": host,
