@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from textwrap import fill
 from typing import Any
 
-from harness.leaderboard import COLUMNS, Board, Row
-from harness.ruling import show
+from harness.leaderboard import COLUMNS, MIX, Board, Row
+from harness.stored import Metric
 
 HEAD = ("rank", "diagnoser", *COLUMNS)
+HEADING_CHARS = 16
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
 table { border-collapse: collapse; display: block; overflow-x: auto }
@@ -21,7 +23,7 @@ td { font-variant-numeric: tabular-nums; white-space: nowrap }
 
 
 def table(board: Board) -> list[tuple[str, list[str]]]:
-    """Return the rows as (kind, cells), kind ranked, floor or apart."""
+    """Return the rows as (kind, cells in the order of HEAD), kind ranked, floor or apart."""
     lines = [("ranked", _cells(row)) for row in board.rows]
     lines += [
         ("floor", ["floor", name, *(_number(values.get(metric)) for metric in COLUMNS.values())])
@@ -33,11 +35,18 @@ def table(board: Board) -> list[tuple[str, list[str]]]:
 def _cells(row: Row) -> list[str]:
     place = str(row.rank) if row.rank is not None else row.why
     tied = " tied" if row.tied else ""
-    return [place + tied, row.run.diagnoser, *(show(row.metric(title)) for title in COLUMNS)]
+    return [place + tied, row.run.diagnoser, *(_interval(row.metric(name)) for name in COLUMNS)]
+
+
+def _interval(metric: Metric) -> str:
+    """Two decimals: intervals over groups are never known better."""
+    if metric.low is None or metric.high is None:
+        return _number(metric.value) or "none"
+    return f"{_number(metric.value)} [{_number(metric.low)}, {_number(metric.high)}]"
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+    return "" if value is None else f"{value:.2f}"
 
 
 def title(board: Board) -> str:
@@ -47,14 +56,22 @@ def title(board: Board) -> str:
 
 
 def as_text(board: Board) -> str:
-    """Return an aligned table with its title and notes."""
-    rows = [list(HEAD), *(cells for _, cells in table(board))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    """Return an aligned table with its title and notes; its headings take two lines."""
+    shown = [i for i, name in enumerate(HEAD) if COLUMNS.get(name) in (None, *_told(board))]
+    halves = [fill(name, HEADING_CHARS).split("\n") for name in HEAD]
+    heads = [[(half + [""])[line] for half in halves] for line in range(2)]
+    rows = [[row[i] for i in shown] for row in (*heads, *(cells for _, cells in table(board)))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(shown))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
     return "\n".join([title(board), "", *lines, "", *board.notes])
+
+
+def _told(board: Board) -> list[str]:
+    """Metrics of the text table: of the two ways to mix cases, the one that ranks."""
+    return [name for name in COLUMNS.values() if name not in MIX or name == board.ranked_by]
 
 
 def as_markdown(board: Board) -> str:

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from injectors.decoys.moved_waits import CostMovesToNextSync
+from injectors.decoys.waiting import BusyWaitingCpu, LastArriver, WaitingSyncHotspot
 from injectors.faults.base import Decoy, Run
 
 
@@ -67,5 +69,14 @@ class CheapPeriodicCheckpoint(Decoy):
 
 DECOYS: dict[str, type[Decoy]] = {
     decoy.name: decoy
-    for decoy in (SlowFirstStep, LowPriorityCompetitor, HiddenSlowRead, CheapPeriodicCheckpoint)
+    for decoy in (
+        SlowFirstStep,
+        LowPriorityCompetitor,
+        HiddenSlowRead,
+        CheapPeriodicCheckpoint,
+        CostMovesToNextSync,
+        LastArriver,
+        WaitingSyncHotspot,
+        BusyWaitingCpu,
+    )
 }

@@ -48,10 +48,10 @@ class CgroupCpuThrottle(Fault):
         """The kernel says that it held the job back, and did not in the reference."""
         now, then = THROTTLED.format(""), THROTTLED.format("reference.")
         return (
-            f"SELECT {now} > 0.05 AND {now} > 3 * coalesce({then}, 0)",
-            "a CPU quota held the job's processes back for over 5 % of the time",
+            f"SELECT {now} > 0.01 AND {now} > 3 * coalesce({then}, 0)",
+            "a CPU quota held the job's processes back for over 1 % of the time",
         )
 
     def audit_witness(self) -> tuple[str, str]:
         """The same; a job that is never held back needs no comparison."""
-        return (f"SELECT {THROTTLED.format('')} > 0.05", self.witness()[1])
+        return (f"SELECT {THROTTLED.format('')} > 0.01", self.witness()[1])

@@ -45,12 +45,12 @@ class LossyLink(Fault):
         resent = f"(SELECT sum(retransmits) * {SEGMENT_BYTES}.0 / sum(tx_bytes) FROM {{}}network)"
         return (
             f"""
-            SELECT (SELECT sum(retransmits) FROM network) >= 5
-               AND {resent.format("")} > 0.001
+            SELECT (SELECT sum(retransmits) FROM network) >= 20
+               AND {resent.format("")} > 0.004
                AND {resent.format("")} > 4 * {resent.format("reference.")}
                AND (SELECT avg(completed_ns - created_ns) FROM collectives)
                    > 1.05 * (SELECT avg(completed_ns - created_ns) FROM reference.collectives)
             """,
-            "TCP sends over 0.1 % of its bytes again, at least four times the reference's share,"
+            "TCP sends over 0.4 % of its bytes again, at least four times the reference's share,"
             " and collectives take longer",
         )

@@ -31,20 +31,23 @@ class MemoryBandwidth(Fault):
         """The same step needs more CPU time although the ranks are not kept waiting."""
         return (
             """
-            WITH now AS (SELECT sum(cpu_ns) * 1.0 / (SELECT count(*) FROM steps
+            WITH now AS (SELECT rank, sum(cpu_ns) / (SELECT count(*) FROM steps
                                 WHERE start_ns < (SELECT max(time_ns) FROM processes)) AS cpu,
-                                sum(run_delay_ns) * 1.0 / sum(cpu_ns) AS waiting
-                         FROM processes WHERE role = 'rank'),
-                 then_ AS (SELECT sum(cpu_ns) * 1.0 / (SELECT count(*) FROM reference.steps
+                                sum(run_delay_ns) / sum(cpu_ns) AS waiting
+                         FROM processes WHERE role = 'rank' GROUP BY rank),
+                 then_ AS (SELECT rank, sum(cpu_ns) / (SELECT count(*) FROM reference.steps
                                 WHERE start_ns < (SELECT max(time_ns) FROM reference.processes))
                                   AS cpu,
-                                sum(run_delay_ns) * 1.0 / sum(cpu_ns) AS waiting
-                           FROM reference.processes WHERE role = 'rank')
-            SELECT (SELECT coalesce(sum(cpu_ns), 0) FROM processes
-                    WHERE role = 'other' AND name <> 'system')
-                   > 0.05 * (SELECT max(time_ns) - min(time_ns) FROM host)
-               AND (SELECT now.cpu > 1.04 * then_.cpu AND now.waiting < then_.waiting + 0.08
-                    FROM now, then_)
+                                sum(run_delay_ns) / sum(cpu_ns) AS waiting
+                           FROM reference.processes WHERE role = 'rank' GROUP BY rank)
+            SELECT (SELECT sum(cpu_ns) / (SELECT max(time_ns) - min(time_ns) FROM host)
+                    FROM processes WHERE role = 'other' AND name <> 'system')
+                   > 0.15 + (SELECT coalesce(sum(cpu_ns), 0)
+                                    / (SELECT max(time_ns) - min(time_ns) FROM reference.host)
+                             FROM reference.processes WHERE role = 'other' AND name <> 'system')
+               AND (SELECT sum(now.cpu) > 1.04 * sum(then_.cpu)
+                           AND max(now.waiting - then_.waiting) < 0.12
+                    FROM now JOIN then_ USING (rank))
             """,
             "a process on another core is busy, and the same steps cost the ranks more CPU time"
             " without any wait for a core",

@@ -10,9 +10,10 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from cases.schema import JOB, Locus, Topology
 from injectors.faults.base import Fault, Run
 
-# Other processes read this much of /proc per CPU second; what only computes reads nothing.
+# An agent reads this much of /proc per CPU second, what only computes reads nothing; `python`
+# may be whatever records the job's own signals.
 POLLED = """(SELECT coalesce(sum(cpu_ns), 0) FROM {0}processes WHERE role = 'other'
-                    AND name <> 'system' AND process IN
+                    AND name NOT IN ('system', 'python', 'python3') AND process IN
                     (SELECT process FROM {0}processes WHERE role = 'other' GROUP BY process
                      HAVING sum(read_bytes) > 1e-4 * sum(cpu_ns)))"""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+
+if TYPE_CHECKING:
+    from injectors.scenario import Scenario
 
 
 class UnfusedKernels(Fault):
@@ -22,6 +25,11 @@ class UnfusedKernels(Fault):
     needs: ClassVar[tuple[str, ...]] = ("compiler",)
     layers: PositiveInt
 
+    @classmethod
+    def fits(cls, scenario: Scenario) -> bool:
+        """Only compiled kernels can be taken apart."""
+        return super().fits(scenario) and bool(getattr(scenario.build_workload(), "compiled", 0))
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Take the first `layers` layers out of the fused path."""
         return run.knobs.turned(eager_layers=float(self.layers))
@@ -33,6 +41,7 @@ class UnfusedKernels(Fault):
             SELECT (SELECT count(*) FROM trace_events WHERE category IN ('cpu_op', 'kernel'))
                    > 1.15 * (SELECT count(*) FROM reference.trace_events
                              WHERE category IN ('cpu_op', 'kernel'))
+               AND NOT EXISTS (SELECT 1 FROM runtime WHERE event = 'recompile_limit')
             """,
             "as many profiled steps run over 15 % more operators than in the reference",
         )

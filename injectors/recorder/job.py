@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -11,7 +12,7 @@ from typing import Any
 
 from cases.errors import HarnessError
 from injectors.recorder.knobs import Knobs
-from injectors.recorder.network import Network, enter_own_namespace
+from injectors.recorder.network import Network, enter_namespace_of, enter_own_namespace
 from injectors.recorder.rank import RankPlan, run_forked
 from injectors.workloads.base import Context
 
@@ -31,6 +32,7 @@ class Job:
     cores: list[int]
     pinned: bool
     network: Network | None
+    settings: Mapping[str, Any]
     pids: dict[int, int] = field(default_factory=dict)
     _orders: dict[int, Connection] = field(default_factory=dict)
 
@@ -63,7 +65,11 @@ class Job:
 
         try:
             if self.network is not None:
-                enter_own_namespace()
+                leader = self.network.leader(rank)
+                if leader == rank:
+                    enter_own_namespace()
+                else:
+                    enter_namespace_of(self.pids[leader])
                 orders.send("joined")
                 orders.recv()
         except BaseException as error:
@@ -76,9 +82,17 @@ class Job:
         plan = self.plan
         if self.pinned:
             core = self.cores[rank % len(self.cores)]
-            plan = RankPlan(plan.workload, plan.backend, plan.store, core, plan.bucket_mb)
+            plan = RankPlan(plan.workload, plan.backend, plan.store, core)
+        os.environ.update(self.settings["environment"])
         context = Context(
-            rank, self.ranks, self.seed, device, self.knobs, self.folder, self._worker_cores()
+            rank,
+            self.ranks,
+            self.seed,
+            device,
+            self.knobs,
+            self.folder,
+            self._worker_cores(),
+            self.settings,
         )
         run_forked(plan, context, orders)
 

@@ -31,7 +31,7 @@ KNOWN_FROM_INJECTION = """
     unfused_kernels slow_link lossy_link high_latency_link padding_waste undersized_buckets
     excessive_small_collectives memory_bandwidth_contention kv_cache_disabled
     unbatched_decoding slow_loader_worker too_few_loader_workers process_suspended
-    foreach_disabled rank_affinity_overlap rank_extra_host_work
+    foreach_disabled rank_affinity_overlap rank_extra_host_work embedding_shard_imbalance
 """
 FIRST_INJECTED = """
     storage_fetch_stall dataloader_cpu_bound slow_link unfused_kernels cpu_contention_colocated

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ def test_composition(truths):
     assert len(truths) >= 60
     assert len({truth.group for truth in truths.values()}) >= 30
     assert verdicts["undecidable"] >= 10
-    assert verdicts["faulty"] >= 18
+    assert 0.25 <= verdicts["healthy"] / len(truths) <= 0.42
 
 
 def test_every_fault_is_shipped(truths):
@@ -47,6 +47,15 @@ def test_every_fault_is_shipped(truths):
         "memory_bandwidth_contention",
     }
     assert {truth.faults[0].locus.scope for truth in faulty} == {"job", "rank", "link"}
+
+
+def test_every_fault_has_three_severities(truths):
+    injected = defaultdict(set)
+    for truth in truths.values():
+        if truth.verdict == "faulty":
+            arm = truth.recipe["scenario"]["arms"][truth.recipe["case"]["arm"]]
+            injected[truth.faults[0].cause].add(json.dumps(arm["parameters"], sort_keys=True))
+    assert min(map(len, injected.values())) >= 3, injected
 
 
 def test_workloads_ranks_and_question():

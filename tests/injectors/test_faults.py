@@ -12,6 +12,7 @@ from injectors import matrix
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.recorder.knobs import DEFAULTS, Knobs
+from injectors.workloads import WORKLOADS
 from injectors.workloads.storage import Storage
 
 PARAMETERS = {
@@ -21,6 +22,36 @@ PARAMETERS = {
     "unfused_kernels": {"layers": 2},
     "cpu_contention_colocated": {"processes": 1},
     "memory_bandwidth_contention": {},
+    "attention_backend_fallback": {"layers": 2},
+    "blocking_metric_io": {"response_s": 0.2},
+    "comm_overlap_lost": {"buckets": 3},
+    "host_device_sync": {"gradients": 8},
+    "kernel_launch_bound": {"pieces": 4},
+    "padding_waste": {"padded_tokens": 256},
+    "python_gc_pause": {"records_per_micro_batch": 1000},
+    "undersized_buckets": {"bucket_mb": 0.01},
+    "async_checkpoint_interference": {"every": 10, "megabytes": 4},
+    "data_straggler_rank": {"latency_ms": 5},
+    "slow_loader_worker": {"latency_ms": 5},
+    "sync_checkpoint": {"every": 5, "megabytes": 20},
+    "thread_oversubscription": {"threads": 8},
+    "cgroup_cpu_throttle": {"cores": 0.5, "rank": 1},
+    "lossy_link": {"rank": 1, "loss_fraction": 0.02},
+    "nic_degraded": {"host": 1, "rate_mbit_per_s": 100},
+    "process_suspended": {"stopped_fraction": 0.4},
+    "embedding_shard_imbalance": {"share": 0.5, "rank": 1},
+    "moe_expert_imbalance": {"bias_logits": 1.0, "rank": 1},
+    "pp_stage_imbalance": {"layers": 1},
+    "decode_batch_kv_limited": {"kv_blocks": 24},
+    "engine_cpu_bound": {"logprobs": 20},
+    "kv_cache_disabled": {"share": 0.5},
+    "kv_cache_preemption": {"kv_blocks": 24},
+    "prefill_decode_interference": {"share": 1.0},
+    "prefix_cache_routing_miss": {"share": 1.0},
+    "spec_decode_overhead": {"draft_tokens": 3},
+    "structured_output_cpu_bound": {"share": 0.5},
+    "recompilation_churn": {"every": 5},
+    "kernel_regression": {"layers": 2},
     "hidden_slow_read": {"megabytes_per_s": 20},
 }
 ALL = {**FAULTS, **DECOYS}
@@ -38,16 +69,16 @@ class FakeRun:
         return self
 
     @contextmanager
-    def shaped(self, rank, rate):
-        self.log.append(("shaped", rank, rate))
-        yield
-        self.log.append("lifted")
-
-    @contextmanager
-    def competitors(self, *what):
+    def held(self, *what):
         self.log.append(what)
         yield
-        self.log.append("gone")
+        self.log.append("undone")
+
+    shaped = shaped_interface = lossy = held
+    competitors = device_neighbours = quota = suspended = traffic = held
+
+    def metrics_port(self, response_s):
+        return 1
 
 
 def state(run):
@@ -59,7 +90,8 @@ def test_acts_and_undoes_itself_on_every_exit(name):
     injection = ALL[name].model_validate(PARAMETERS.get(name, {}))
     run = FakeRun()
     with pytest.raises(RuntimeError, match="broken"), injection.inject(run):
-        assert state(run) != DEFAULTS or run.log, "nothing was changed"
+        changed = state(run) != DEFAULTS or run.log or injection.settings()
+        assert changed, "nothing was changed"
         raise RuntimeError("broken")
     assert state(run) == DEFAULTS
 
@@ -90,6 +122,11 @@ def test_fault_states_mechanism_and_source(cause):
 @pytest.mark.parametrize("name", ALL)
 def test_needs_are_known_capabilities(name):
     assert set(ALL[name].needs) <= set(matrix.CAPABILITIES)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_workloads_are_known(name):
+    assert set(ALL[name].workloads) <= set(WORKLOADS)
 
 
 @pytest.mark.parametrize("cause", FAULTS)

@@ -1,0 +1,45 @@
+"""Answers that cost the engine more host time than the model."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import PositiveInt
+
+from injectors.faults.base import Fault, Run
+from injectors.faults.structured_output_cpu_bound import STEPS
+
+
+class EngineCpuBound(Fault):
+    """Let every answer tell the likeliest tokens, which the engine's own loop puts into words.
+
+    Mechanism: per sequence and step, each candidate is detokenised in its context and written
+    as JSON by the process that also schedules, so the model waits.
+    Source: gLLM issue 148, vLLM issue 14538: host work between batches.
+    """
+
+    cause: ClassVar[str] = "engine_cpu_bound"
+    workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
+    logprobs: PositiveInt
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Tell `logprobs` candidates with each token."""
+        return run.knobs.turned(logprobs=float(self.logprobs))
+
+    def witness(self) -> tuple[str, str]:
+        """Host time per decoded token rose, whatever the kind of requests in the step."""
+        return (
+            f"""
+            WITH now AS (SELECT sum(scheduler_ns) * 1.0 / sum(decode_tokens) AS host FROM engine),
+                 then_ AS (SELECT sum(scheduler_ns) * 1.0 / sum(decode_tokens) AS host,
+                                  sum(duration_ns) * 1.0 / sum(decode_tokens) AS whole
+                           FROM reference.engine),
+                 kinds AS (SELECT regr_slope(host, constrained) AS each_ns, avg(host) AS host
+                           FROM ({STEPS.format(schema="")}))
+            SELECT (SELECT now.host > 1.4 * then_.host
+                       AND now.host > then_.host + 0.04 * then_.whole FROM now, then_)
+               AND (SELECT coalesce(each_ns < 0.15 * host, true) FROM kinds)
+            """,
+            "the engine's host time per token rose, as much for steps without constrained requests",
+        )

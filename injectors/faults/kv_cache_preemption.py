@@ -1,0 +1,40 @@
+"""Too few blocks of keys and values for the requests that run."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import PositiveInt
+
+from injectors.faults.base import Fault, Run
+
+
+class KvCachePreemption(Fault):
+    """Take blocks out of the pool of keys and values.
+
+    Mechanism: requests are admitted on the blocks of their prompt; when answers grow and no
+    block is free, the request that came last is evicted and computes everything again.
+    Source: TensorRT-LLM issue 16827; vLLM issues 18115 and 21809.
+    """
+
+    cause: ClassVar[str] = "kv_cache_preemption"
+    workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
+    kv_blocks: PositiveInt
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Leave `kv_blocks` blocks an engine, or what the longest request needs."""
+        return run.knobs.turned(kv_blocks=float(self.kv_blocks))
+
+    def witness(self) -> tuple[str, str]:
+        """Running requests are evicted from a full pool, which they were not before."""
+        return (
+            """
+            SELECT (SELECT max(kv_cache_usage) > 0.9
+                       AND sum(num_preemptions) > 0.005 * sum(decode_tokens) FROM engine)
+               AND (SELECT sum(num_preemptions) * 1.0 / sum(decode_tokens) FROM engine)
+                   > 2 * (SELECT sum(num_preemptions) * 1.0 / sum(decode_tokens)
+                          FROM reference.engine)
+            """,
+            "the pool is full and running requests are evicted, as in the reference they are not",
+        )

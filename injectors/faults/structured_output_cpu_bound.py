@@ -1,0 +1,53 @@
+"""Grammar masks that are computed anew for every token."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import Field
+
+from injectors.faults.base import Fault, Run
+
+# Host time of each step against the number of constrained requests in it.
+STEPS = """
+    SELECT any_value(e.scheduler_ns) AS host, any_value(e.duration_ns) AS whole,
+           count(r.request) AS constrained
+    FROM {schema}engine e LEFT JOIN {schema}requests r
+      ON r.engine = e.engine AND r.request_class = 'json'
+     AND r.scheduled_ns <= e.start_ns + e.scheduler_ns
+     AND coalesce(r.finished_ns > e.start_ns, true)
+    GROUP BY e.engine, e.step
+"""
+
+
+class StructuredOutputCpuBound(Fault):
+    """Leave the grammars of a share of the constrained requests without an index of masks.
+
+    Mechanism: which tokens may follow is found by reading every token of the vocabulary through
+    the automaton of the grammar, for each request and step, before the model runs.
+    Source: Willard and Louf (2023), why an index is needed; vLLM issues 10081 and 12122.
+    """
+
+    cause: ClassVar[str] = "structured_output_cpu_bound"
+    workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
+    share: float = Field(gt=0, le=1)
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Index the grammars of the other constrained requests only."""
+        return run.knobs.turned(indexed_requests=1.0 - self.share)
+
+    def witness(self) -> tuple[str, str]:
+        """Each constrained request in a step adds host time, far more than in the reference."""
+        return (
+            f"""
+            WITH now AS (SELECT regr_slope(host, constrained) AS each_ns, avg(host) AS host
+                         FROM ({STEPS.format(schema="")})),
+                 then_ AS (SELECT regr_slope(host, constrained) AS each_ns, avg(whole) AS whole
+                           FROM ({STEPS.format(schema="reference.")}))
+            SELECT now.each_ns > 0.15 * now.host
+               AND now.each_ns > then_.each_ns + 0.03 * then_.whole FROM now, then_
+            """,
+            "host time of a step grows with each constrained request in it, far more than in the"
+            " reference",
+        )

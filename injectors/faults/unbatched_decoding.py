@@ -1,0 +1,42 @@
+"""Requests that are served one after the other."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from pydantic import PositiveInt
+
+from injectors.faults.base import Fault, Run
+
+
+class UnbatchedDecoding(Fault):
+    """Let an engine run only one request, or very few, at a time.
+
+    Mechanism: max_num_seqs is far below what the queue offers, so weights are read and ops
+    launched for a few tokens instead of many.
+    Source: Orca (OSDI 2022), iteration-level batching; own measurements.
+    """
+
+    cause: ClassVar[str] = "unbatched_decoding"
+    workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
+    max_num_seqs: PositiveInt = 1
+
+    def inject(self, run: Run) -> AbstractContextManager[None]:
+        """Leave `max_num_seqs` seats an engine."""
+        return run.knobs.turned(max_num_seqs=float(self.max_num_seqs))
+
+    def witness(self) -> tuple[str, str]:
+        """Few requests run and more wait while the pool has more room than before."""
+        return (
+            """
+            WITH now AS (SELECT avg(num_requests_running) AS running, avg(kv_cache_usage) AS usage,
+                                avg(num_requests_waiting) AS waiting FROM engine),
+                 then_ AS (SELECT avg(num_requests_running) AS running, avg(kv_cache_usage) AS usage
+                           FROM reference.engine)
+            SELECT now.running < 0.7 * then_.running AND now.waiting > 1
+               AND now.usage < then_.usage FROM now, then_
+            """,
+            "requests wait although the pool has more room than in the reference, where more run"
+            " together",
+        )
