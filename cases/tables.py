@@ -181,7 +181,8 @@ TABLES: dict[str, Table] = {
             "event": (
                 "text",
                 "gc, recompile, recompile_limit (functions left to the eager path, told at the"
-                " start), allocator_retry, expert_tokens, embedding_rows, sequence_lengths, input_size",
+                " start), allocator_retry, expert_tokens, embedding_rows, sequence_lengths,"
+                " input_size",
             ),
             "duration_ns": ("int", "how long it took; null where it has no length"),
             "value": ("float", "the event's number (generation, tokens, ...)"),
@@ -212,6 +213,7 @@ TABLES: dict[str, Table] = {
             "cached_tokens": ("int", "prompt tokens found in the prefix cache"),
             "preemptions": ("int", "times it was preempted"),
             "request_class": ("text", "class of the request"),
+            "tenant": ("int", "application that sent it, as the gateway knows it; null: none"),
             "engine": ("text", "engine that served it"),
         },
         ("request",),

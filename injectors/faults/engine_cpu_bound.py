@@ -28,12 +28,11 @@ class EngineCpuBound(Fault):
         return run.knobs.turned(logprobs=float(self.logprobs))
 
     def witness(self) -> tuple[str, str]:
-        """Host time per decoded token rose, whatever the kind of requests in the step."""
+        """Host time of a step rose, whatever the kind of requests in it."""
         return (
             f"""
-            WITH now AS (SELECT sum(scheduler_ns) * 1.0 / sum(decode_tokens) AS host FROM engine),
-                 then_ AS (SELECT sum(scheduler_ns) * 1.0 / sum(decode_tokens) AS host,
-                                  sum(duration_ns) * 1.0 / sum(decode_tokens) AS whole
+            WITH now AS (SELECT median(scheduler_ns) AS host FROM engine),
+                 then_ AS (SELECT median(scheduler_ns) AS host, median(duration_ns) AS whole
                            FROM reference.engine),
                  kinds AS (SELECT regr_slope(host, constrained) AS each_ns, avg(host) AS host
                            FROM ({STEPS.format(schema="")}))
@@ -41,5 +40,5 @@ class EngineCpuBound(Fault):
                        AND now.host > then_.host + 0.04 * then_.whole FROM now, then_)
                AND (SELECT coalesce(each_ns < 0.15 * host, true) FROM kinds)
             """,
-            "the engine's host time per token rose, as much for steps without constrained requests",
+            "the engine's host time in a step rose, as much in steps without constrained requests",
         )

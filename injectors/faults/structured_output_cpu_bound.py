@@ -9,15 +9,20 @@ from pydantic import Field
 
 from injectors.faults.base import Fault, Run
 
-# Host time of each step against the number of constrained requests in it.
+# Median host time of full engine steps (decoding seats taken as usual), by the number of
+# constrained requests in them. Medians: a step that another process interrupted is no sign.
 STEPS = """
-    SELECT any_value(e.scheduler_ns) AS host, any_value(e.duration_ns) AS whole,
-           count(r.request) AS constrained
-    FROM {schema}engine e LEFT JOIN {schema}requests r
-      ON r.engine = e.engine AND r.request_class = 'json'
-     AND r.scheduled_ns <= e.start_ns + e.scheduler_ns
-     AND coalesce(r.finished_ns > e.start_ns, true)
-    GROUP BY e.engine, e.step
+    SELECT constrained, median(host) AS host, median(whole) AS whole FROM (
+        SELECT any_value(e.scheduler_ns) AS host, any_value(e.duration_ns) AS whole,
+               count(r.request) AS constrained
+        FROM {schema}engine e LEFT JOIN {schema}requests r
+          ON r.engine = e.engine AND r.request_class = 'json'
+         AND r.scheduled_ns <= e.start_ns + e.scheduler_ns
+         AND coalesce(r.finished_ns > e.start_ns, true)
+        WHERE e.num_requests_running
+              >= (SELECT median(num_requests_running) FROM {schema}engine)
+        GROUP BY e.engine, e.step)
+    GROUP BY constrained HAVING count(*) >= 8
 """
 
 

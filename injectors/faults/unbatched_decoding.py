@@ -31,11 +31,16 @@ class UnbatchedDecoding(Fault):
         return (
             """
             WITH now AS (SELECT avg(num_requests_running) AS running, avg(kv_cache_usage) AS usage,
-                                avg(num_requests_waiting) AS waiting FROM engine),
-                 then_ AS (SELECT avg(num_requests_running) AS running, avg(kv_cache_usage) AS usage
+                                avg(num_requests_waiting) AS waiting,
+                                sum(prefill_tokens) * 1.0 / sum(decode_tokens) AS prefill
+                         FROM engine),
+                 then_ AS (SELECT avg(num_requests_running) AS running,
+                                  avg(kv_cache_usage) AS usage,
+                                  sum(prefill_tokens) * 1.0 / sum(decode_tokens) AS prefill
                            FROM reference.engine)
             SELECT now.running < 0.7 * then_.running AND now.waiting > 1
-               AND now.usage < then_.usage FROM now, then_
+               AND now.usage < then_.usage AND now.prefill < 1.2 * then_.prefill
+            FROM now, then_
             """,
             "requests wait although the pool has more room than in the reference, where more run"
             " together",

@@ -88,5 +88,6 @@ class Request:
             "cached_tokens": self.cached_tokens,
             "preemptions": self.preemptions,
             "request_class": self.request_class,
+            "tenant": self.tenant,
             "engine": self.engine,
         }
