@@ -14,11 +14,11 @@ from cases.bundle import Suite
 from cases.case import Case
 from cases.errors import InputError
 from cases.taxonomy import Taxonomy
-from cases.witness import rivals
 from harness.check_cases import check_case, shipped_problems, witness_problems
 from harness.check_labels import check_label
 from harness.checklist import Check, Checklist
 from harness.judge import Truth, labelled_digest, load_truths
+from injectors.rivals import rivals
 
 
 def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) -> list[Check]:

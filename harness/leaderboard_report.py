@@ -59,7 +59,7 @@ def as_text(board: Board) -> str:
     """Return an aligned table with its title and notes; its headings take two lines."""
     shown = [i for i, name in enumerate(HEAD) if COLUMNS.get(name) in (None, *_told(board))]
     halves = [fill(name, HEADING_CHARS).split("\n") for name in HEAD]
-    heads = [[(half + [""])[line] for half in halves] for line in range(2)]
+    heads = [[[*half, ""][line] for half in halves] for line in range(2)]
     rows = [[row[i] for i in shown] for row in (*heads, *(cells for _, cells in table(board)))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(shown))]
     lines = [

@@ -21,7 +21,7 @@ from cases.errors import EvalHarnessError, HarnessError, ScenarioError
 from cases.schema import Record
 from cases.taxonomy import Taxonomy
 from cases.truth import Truth
-from cases.witness import holds, rivals
+from cases.witness import holds
 from injectors.build import Places, build
 from injectors.capabilities import (
     Capability,
@@ -38,6 +38,7 @@ from injectors.leftovers import Say, clean_machine, clean_suite, scratch_folder,
 from injectors.null_study import LABELS, NullLabel, cut_torn_line, missing, read_labels
 from injectors.public import this_environment
 from injectors.recorder.session import ENVIRONMENT, NETWORK_ENVIRONMENT
+from injectors.rivals import rivals
 from injectors.scenario import Scenario
 
 SESSION_LIMIT_S = 1800

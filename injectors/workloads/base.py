@@ -162,7 +162,9 @@ class TrainingProgram(Program):
 
         every = int(self._context.knobs["anomaly_every"])
         self._steps += 1
-        return torch.autograd.set_detect_anomaly(bool(every) and self._steps % every == 0)
+        look = bool(every) and self._steps % every == 0
+        context: AbstractContextManager[None] = torch.autograd.set_detect_anomaly(look)
+        return context
 
     def update(self) -> None:
         """Read back values of gradients where asked to, and step the optimizer."""

@@ -51,7 +51,7 @@ def test_wrong_answer_is_misled_and_right_one_found(capsys: pytest.CaptureFixtur
     demo.walk_through(FOLDER)
     told = capsys.readouterr().out
     assert "slow_link at link rank0-rank1 is scored misattributed (same_domain)" in told
-    assert "cpu_contention_colocated at rank 1 is scored found\n" in told
+    assert "cpu_contention_colocated at rank 0 is scored found\n" in told
     assert "nothing" not in told  # each query has something to show
 
 
@@ -60,8 +60,8 @@ def test_numbers_refute_the_plausible_reading(labels) -> None:
     label, fault = demo.pair_with(labels, "cpu_contention_colocated", "rank", FOLDER)
     case = Suite.open(FOLDER).case(label.case_id)
     waits, transfers = demo.growth(case, demo.PARTS)
-    assert waits > 2
-    assert transfers < 1.3
+    assert waits > 3 * transfers
+    assert transfers < 2
     plausible = case.sql(demo.ALL_REDUCE.format(run="")).set_index("rank")["all_reduce_ms"]
     before = case.sql(demo.ALL_REDUCE.format(run="reference.")).set_index("rank")["all_reduce_ms"]
     assert (plausible / before).max() > 1.5
@@ -79,7 +79,7 @@ def test_transfers_tell_slow_links_from_all_else(labels) -> None:
             slow = any(fault.cause == "slow_link" for fault in label.faults)
             grown[slow].append(demo.growth(case, demo.PARTS)[1])
     assert min(grown[True]) > 3
-    assert max(grown[False]) < 1.5
+    assert max(grown[False]) < 2
 
 
 def test_suite_without_such_a_case_is_an_error(tiny_suite: Path) -> None:

@@ -126,7 +126,7 @@ def test_text_and_markdown_show_misled_first_floors_below_and_how_it_is_ranked()
         order = [next(i for i, line in enumerate(lines) if word in line) for word in
                  ("misled", "good", "silent", "open", "Ranked by net benefit")]  # fmt: skip
         assert order == sorted(order)
-        assert "0.3 [0.2, 0.4]" in text
+        assert "0.30 [0.20, 0.40]" in text
 
 
 class Page(HTMLParser):

@@ -1,8 +1,8 @@
 """Which cases a witness must be false on."""
 
 from cases.taxonomy import Taxonomy
-from cases.witness import rivals
 from harness.judge import load_truths
+from injectors.rivals import rivals
 
 
 def test_rivals_are_confusable_causes_and_lookalike_decoys(tiny_suite, tiny_ids):
