@@ -14,6 +14,14 @@ from harness import judge
 FOLDER = PACKAGED / "recorded_cpu"
 COMMAND = str(Path(sys.executable).with_name("evalharness"))
 MAX_BYTES = 40e6
+FIRST_FAULTS = {
+    "storage_fetch_stall",
+    "dataloader_cpu_bound",
+    "slow_link",
+    "unfused_kernels",
+    "cpu_contention_colocated",
+    "memory_bandwidth_contention",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,31 +44,24 @@ def test_composition(truths):
     assert 0.25 <= verdicts["healthy"] / len(truths) <= 0.42
 
 
-def test_every_fault_is_shipped(truths):
+def test_each_of_the_first_faults_is_shipped(truths):
     faulty = [truth for truth in truths.values() if truth.verdict == "faulty"]
-    assert {truth.faults[0].cause for truth in faulty} == {
-        "storage_fetch_stall",
-        "dataloader_cpu_bound",
-        "slow_link",
-        "unfused_kernels",
-        "cpu_contention_colocated",
-        "memory_bandwidth_contention",
-    }
-    assert {truth.faults[0].locus.scope for truth in faulty} == {"job", "rank", "link"}
+    assert {truth.faults[0].cause for truth in faulty} >= FIRST_FAULTS
+    assert {truth.faults[0].locus.scope for truth in faulty} >= {"job", "rank", "link"}
 
 
-def test_every_fault_has_three_severities(truths):
+def test_each_of_the_first_faults_has_three_severities(truths):
     injected = defaultdict(set)
     for truth in truths.values():
         if truth.verdict == "faulty":
             arm = truth.recipe["scenario"]["arms"][truth.recipe["case"]["arm"]]
             injected[truth.faults[0].cause].add(json.dumps(arm["parameters"], sort_keys=True))
-    assert min(map(len, injected.values())) >= 3, injected
+    assert min(len(injected[cause]) for cause in FIRST_FAULTS) >= 3, injected
 
 
 def test_workloads_ranks_and_question():
     infos = [case.info for case in map(Suite.open(FOLDER).case, Suite.open(FOLDER).case_ids)]
-    assert {info.workload.name for info in infos} == {"image_classifier", "language_model"}
+    assert {info.workload.name for info in infos} >= {"image_classifier", "language_model"}
     assert {len(info.topology.ranks) for info in infos} == {1, 2, 4}
     assert {info.question for info in infos} == {"regression"}
     assert {info.provenance.backend for info in infos} == {"torch_cpu"}
@@ -73,7 +74,7 @@ def test_size():
 
 def test_decoys_of_every_kind(truths):
     names = {decoy.name for truth in truths.values() for decoy in truth.decoys}
-    assert names == {
+    assert names >= {
         "slow_first_step",
         "low_priority_competitor",
         "hidden_slow_read",
