@@ -1,6 +1,10 @@
 """Models split over ranks compute what the whole model does; checked on forked gloo ranks."""
 
+import json
 import multiprocessing
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +19,13 @@ from injectors.recorder.clock import HostClock
 from injectors.recorder.communication import Communication
 from injectors.recorder.knobs import Knobs
 from injectors.scenario import SETTINGS
-from injectors.workloads import Context, MixtureOfExperts, Pipeline, Recommendation
+from injectors.workloads import (
+    WORKLOADS,
+    Context,
+    MixtureOfExperts,
+    Pipeline,
+    Recommendation,
+)
 from injectors.workloads.embeddings import RecommendationModel
 from injectors.workloads.exchange import Exchange, Loads
 from injectors.workloads.experts import Mixture
@@ -45,18 +55,36 @@ class Job:
         )
 
     def run(self, steps=1, settings=None, **knobs):
-        """Return of each rank: losses, gradients by name, collectives and further tables."""
+        """Return of each rank: losses, gradients by name, collectives and further tables.
+
+        The ranks are forked by a process in which torch has not computed yet: one that has owns
+        threads, which a fork loses.
+        """
+        name = next(name for name, kind in WORKLOADS.items() if type(self.workload) is kind)
+        job = [name, self.workload.model_dump(), str(self.folder), self.ranks]
+        line = [sys.executable, __file__, json.dumps([job, steps, settings or {}, knobs])]
+        root = str(Path(__file__).parents[2])
+        done = subprocess.run(
+            line,
+            env={**os.environ, "PYTHONPATH": root},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return [torch.load(self.folder / f"{rank}.pt") for rank in range(self.ranks)]
+
+    def fork(self, *arguments):
+        """Run every rank and say whether all ended well."""
         fork = multiprocessing.get_context("fork")
         processes = [
-            fork.Process(target=self._rank, args=(rank, steps, settings or {}, knobs))
-            for rank in range(self.ranks)
+            fork.Process(target=self._rank, args=(rank, *arguments)) for rank in range(self.ranks)
         ]
         for process in processes:
             process.start()
         for process in processes:
             process.join(60)
-            assert process.exitcode == 0
-        return [torch.load(self.folder / f"{rank}.pt") for rank in range(self.ranks)]
+        return [process.exitcode for process in processes] == [0] * self.ranks
 
     def _rank(self, rank, steps, settings, turned):
         torch.set_num_threads(1)
@@ -260,3 +288,9 @@ def test_lone_model_keeps_its_rows(tmp_path):
     assert torch.equal(model.embedding(ids), model.embedding.weight)
     (row,) = loads.take(0)
     assert (row["event"], row["value"]) == ("embedding_rows", 30)
+
+
+if __name__ == "__main__":
+    (kind, parameters, folder, ranks), *arguments = json.loads(sys.argv[1])
+    job = Job(WORKLOADS[kind].model_validate(parameters), Path(folder), ranks)
+    sys.exit(not job.fork(*arguments))
