@@ -13,7 +13,7 @@ from torch.nn import functional
 from injectors.kernels import functions
 from injectors.kernels.launch import LAYOUTS
 
-DEVICE = sys.argv[1]
+DEVICE = sys.argv[1] if __name__ == "__main__" else "cpu"
 # Half a unit in the last place of each type, with room for float32 sums
 TOLERANCE = {torch.float32: 4e-6, torch.bfloat16: 2**-6, torch.float16: 2**-9}
 EXAMPLES = 0
