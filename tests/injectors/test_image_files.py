@@ -112,9 +112,14 @@ def test_batches_are_random_and_endless_or_a_scan_in_epochs():
     assert list(scan) == [[4, 5, 6, 7], [8, 9, 0, 1]]  # the next epoch goes on
 
 
+EARLIER = set()  # children of this process when a job starts
+
+
 @pytest.fixture
 def program(tmp_path):
     """A small job of one rank, two workers and epochs of four batches."""
+    EARLIER.clear()
+    EARLIER.update(children())
     knobs = Knobs()
     workload = ImageClassifier(
         channels=2, blocks=1, pixels=16, batch_size=4, files=16, workers=2, epoch_batches=4
@@ -127,9 +132,14 @@ def program(tmp_path):
     program.close()
 
 
-def workers():
+def children():
     path = Path(f"/proc/self/task/{os.getpid()}/children")
     return {int(pid) for pid in path.read_text().split()}
+
+
+def workers():
+    """The loader's workers; what earlier tests left running is none."""
+    return children() - EARLIER
 
 
 def test_workers_live_on_from_epoch_to_epoch_unless_told_otherwise(program):

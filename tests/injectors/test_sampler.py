@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import time
+from pathlib import Path
 
 from injectors.recorder.sampler import INTERVAL_S, Role, Sampler
 
@@ -39,8 +40,10 @@ def test_no_gpu_rows_without_nvml():
 
 def test_workers_that_a_rank_starts_meanwhile_are_its_own():
     fork = multiprocessing.get_context("fork")
-    rank = Role("rank", 3)
-    with Sampler({os.getpid(): rank}, frozenset(), None, start_ns=0) as sampler:
+    path = Path(f"/proc/self/task/{os.getpid()}/children")
+    earlier = {int(pid): Role("other") for pid in path.read_text().split()}  # of other tests
+    roles = {os.getpid(): Role("rank", 3), **earlier}
+    with Sampler(roles, frozenset(), None, start_ns=0) as sampler:
         for _ in range(2):  # two generations of one worker each
             worker = fork.Process(target=time.sleep, args=(3 * INTERVAL_S,))
             worker.start()
