@@ -105,6 +105,8 @@ class Sampler:
                 continue
             if stat.name not in (WORKER_NAME, stats[stat.parent].name):
                 continue
+            if self.roles.get(pid, parent).role == "other":
+                continue
             number = living.get(parent.rank, 0)
             living[parent.rank] = number + 1
             self.roles.setdefault(pid, replace(parent, role="loader_worker", worker=number))
