@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from pydantic import PositiveFloat, PositiveInt
-
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
-
-if TYPE_CHECKING:
-    from injectors.scenario import Scenario
+from injectors.faults.base import Run
+from injectors.faults.saving import Saving
 
 
-class AsyncCheckpointInterference(Fault):
+class AsyncCheckpointInterference(Saving):
     """Save often, in a thread of the training process.
 
     Mechanism: rank 0 copies the model every `every` steps, and a thread pickles it with
@@ -23,13 +18,6 @@ class AsyncCheckpointInterference(Fault):
     """
 
     cause: ClassVar[str] = "async_checkpoint_interference"
-    every: PositiveInt
-    megabytes: PositiveFloat
-
-    def misfit(self, scenario: Scenario) -> str | None:
-        """Trials must be whole periods."""
-        steps = scenario.trials.steps
-        return f"trials.steps must be a multiple of {self.every}" if steps % self.every else None
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Ask for such checkpoints; one that is being written when they end is left off."""
@@ -38,14 +26,6 @@ class AsyncCheckpointInterference(Fault):
             checkpoint_megabytes=self.megabytes,
             checkpoint_thread=1.0,
         )
-
-    def locus(self, topology: Topology) -> Locus:
-        """The rank that saves, or the whole job where there is no other."""
-        return JOB if len(topology.ranks) == 1 else Locus(scope="rank", ranks=(0,))
-
-    def victims(self, topology: Topology) -> tuple[int, ...]:
-        """The ranks that wait for the one that saves."""
-        return tuple(place.rank for place in topology.ranks if place.rank != 0)
 
     def witness(self) -> tuple[str, str]:
         """Steps that don't save are slow, while the job writes much more than before."""

@@ -112,6 +112,20 @@ class Fault(Injection):
         return None
 
 
+def rank_or_job(topology: Topology, rank: int | None) -> Locus:
+    """The place of what acts on one rank or (None) on all; one rank alone is the job."""
+    if rank is None or len(topology.ranks) == 1:
+        return JOB
+    return Locus(scope="rank", ranks=(rank,))
+
+
+def others(topology: Topology, rank: int | None) -> tuple[int, ...]:
+    """All ranks but one: those that wait for it; nobody waits where all are hit (None)."""
+    if rank is None:
+        return ()
+    return tuple(place.rank for place in topology.ranks if place.rank != rank)
+
+
 class Decoy(Injection):
     """An injection that looks like a cause and must be measured to cost nothing."""
 

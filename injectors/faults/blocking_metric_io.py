@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pydantic import PositiveFloat, PositiveInt
 
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
+from cases.schema import Locus, Topology
+from injectors.faults.base import Fault, Run, others, rank_or_job
 
 
 class BlockingMetricIo(Fault):
@@ -33,11 +33,11 @@ class BlockingMetricIo(Fault):
 
     def locus(self, topology: Topology) -> Locus:
         """The rank that reports."""
-        return JOB if len(topology.ranks) == 1 else Locus(scope="rank", ranks=(0,))
+        return rank_or_job(topology, 0)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks wait for it."""
-        return tuple(place.rank for place in topology.ranks if place.rank)
+        return others(topology, 0)
 
     def witness(self) -> tuple[str, str]:
         """Rank 0 stands still outside all phases, at steps of equal distance, on little CPU."""

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat
 
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
+from cases.schema import Locus, Topology
+from injectors.faults.base import Fault, Run, others, rank_or_job
 
 THROTTLED = """(SELECT max(held) FROM (SELECT sum(cgroup_throttled_ns) * 1.0
                                                / (max(time_ns) - min(time_ns)) AS held
@@ -34,15 +34,11 @@ class CgroupCpuThrottle(Fault):
 
     def locus(self, topology: Topology) -> Locus:
         """The rank that the quota holds back, or the whole job."""
-        if self.rank is None or len(topology.ranks) == 1:
-            return JOB
-        return Locus(scope="rank", ranks=(self.rank,))
+        return rank_or_job(topology, self.rank)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one that is held back."""
-        if self.rank is None:
-            return ()
-        return tuple(place.rank for place in topology.ranks if place.rank != self.rank)
+        return others(topology, self.rank)
 
     def witness(self) -> tuple[str, str]:
         """The kernel says that it held the job back, and did not in the reference."""

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
+from cases.schema import Locus, Topology
+from injectors.faults.base import Fault, Run, others, rank_or_job
 
 
 class CpuContention(Fault):
@@ -30,15 +30,11 @@ class CpuContention(Fault):
 
     def locus(self, topology: Topology) -> Locus:
         """The rank whose core is taken, or the whole job."""
-        if self.core is None or len(topology.ranks) == 1:
-            return JOB
-        return Locus(scope="rank", ranks=(self.core,))
+        return rank_or_job(topology, self.core)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose core is taken."""
-        if self.core is None:
-            return ()
-        return tuple(place.rank for place in topology.ranks if place.rank != self.core)
+        return others(topology, self.core)
 
     def witness(self) -> tuple[str, str]:
         """Others use the CPU at ordinary priority while the job's processes wait to run."""

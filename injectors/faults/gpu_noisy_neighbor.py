@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
-from injectors.faults.base import Fault, Run
+from injectors.faults.base import Fault, Run, others
 
 
 class GpuNoisyNeighbor(Fault):
@@ -34,7 +34,7 @@ class GpuNoisyNeighbor(Fault):
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose GPU is shared."""
-        return tuple(place.rank for place in topology.ranks if place.rank != self.rank)
+        return others(topology, self.rank)
 
     def witness(self) -> tuple[str, str]:
         """More processes use a device than in the reference, and its clock is no lower."""

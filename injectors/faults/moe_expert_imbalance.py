@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
-from injectors.faults.base import Fault, Run
+from injectors.faults.base import Fault, Run, others
 
 
 class MoeExpertImbalance(Fault):
@@ -35,7 +35,7 @@ class MoeExpertImbalance(Fault):
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks."""
-        return tuple(place.rank for place in topology.ranks if place.rank != self.rank)
+        return others(topology, self.rank)
 
     def witness(self) -> tuple[str, str]:
         """One rank's experts get more tokens than before, and others wait in the all-to-all."""

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
+from cases.schema import Locus, Topology
+from injectors.faults.base import Fault, Run, others, rank_or_job
 
 # An agent reads this much of /proc per CPU second, what only computes reads nothing; `python`
 # may be whatever records the job's own signals.
@@ -39,15 +39,11 @@ class MonitoringInterference(Fault):
 
     def locus(self, topology: Topology) -> Locus:
         """The rank whose core is taken, or the whole job."""
-        if self.core is None or len(topology.ranks) == 1:
-            return JOB
-        return Locus(scope="rank", ranks=(self.core,))
+        return rank_or_job(topology, self.core)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose core is taken."""
-        if self.core is None:
-            return ()
-        return tuple(place.rank for place in topology.ranks if place.rank != self.core)
+        return others(topology, self.core)
 
     def witness(self) -> tuple[str, str]:
         """A process that reads and reads uses the CPU while the job's processes wait to run."""

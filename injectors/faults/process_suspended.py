@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat
 
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
+from cases.schema import Locus, Topology
+from injectors.faults.base import Fault, Run, others, rank_or_job
 
 
 class ProcessSuspended(Fault):
@@ -30,11 +30,11 @@ class ProcessSuspended(Fault):
 
     def locus(self, topology: Topology) -> Locus:
         """The rank that is stopped."""
-        return JOB if len(topology.ranks) == 1 else Locus(scope="rank", ranks=(self.rank,))
+        return rank_or_job(topology, self.rank)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for it."""
-        return tuple(place.rank for place in topology.ranks if place.rank != self.rank)
+        return others(topology, self.rank)
 
     def witness(self) -> tuple[str, str]:
         """Computing takes longer on one rank, but neither CPU time nor a wait for a CPU fill it."""

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
+from cases.schema import Locus, Topology
+from injectors.faults.base import Fault, Run, others, rank_or_job
 
 
 class PythonGcPause(Fault):
@@ -33,13 +33,11 @@ class PythonGcPause(Fault):
 
     def locus(self, topology: Topology) -> Locus:
         """The rank whose collector runs."""
-        if len(topology.ranks) == 1:
-            return JOB
-        return Locus(scope="rank", ranks=(self.rank,))
+        return rank_or_job(topology, self.rank)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks wait for it."""
-        return tuple(place.rank for place in topology.ranks if place.rank != self.rank)
+        return others(topology, self.rank)
 
     def witness(self) -> tuple[str, str]:
         """Full collections recur and take a share of the steps that they did not take before."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
-from injectors.faults.base import Fault, Run
+from injectors.faults.base import Fault, Run, others
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -49,7 +49,7 @@ class SlowLoaderWorker(Fault):
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose worker is slow."""
-        return tuple(place.rank for place in topology.ranks if place.rank != self.rank)
+        return others(topology, self.rank)
 
     def witness(self) -> tuple[str, str]:
         """One worker's batches take long, its siblings' what they took before."""

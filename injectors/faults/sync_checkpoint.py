@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from pydantic import PositiveFloat, PositiveInt
-
-from cases.schema import JOB, Locus, Topology
-from injectors.faults.base import Fault, Run
-
-if TYPE_CHECKING:
-    from injectors.scenario import Scenario
+from injectors.faults.base import Run
+from injectors.faults.saving import Saving
 
 
-class SyncCheckpoint(Fault):
+class SyncCheckpoint(Saving):
     """Save often, and wait until the disk has everything.
 
     Mechanism: rank 0 serialises the model and `megabytes` of further state every `every` steps,
@@ -23,13 +18,6 @@ class SyncCheckpoint(Fault):
     """
 
     cause: ClassVar[str] = "sync_checkpoint"
-    every: PositiveInt
-    megabytes: PositiveFloat
-
-    def misfit(self, scenario: Scenario) -> str | None:
-        """Trials must be whole periods."""
-        steps = scenario.trials.steps
-        return f"trials.steps must be a multiple of {self.every}" if steps % self.every else None
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Ask for such checkpoints."""
@@ -38,14 +26,6 @@ class SyncCheckpoint(Fault):
             checkpoint_megabytes=self.megabytes,
             checkpoint_durable=1.0,
         )
-
-    def locus(self, topology: Topology) -> Locus:
-        """The rank that saves, or the whole job where there is no other."""
-        return JOB if len(topology.ranks) == 1 else Locus(scope="rank", ranks=(0,))
-
-    def victims(self, topology: Topology) -> tuple[int, ...]:
-        """The ranks that wait for the one that saves."""
-        return tuple(place.rank for place in topology.ranks if place.rank != 0)
 
     def witness(self) -> tuple[str, str]:
         """Checkpoints take a share of a rank's steps that they did not take before."""

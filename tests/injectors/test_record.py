@@ -21,6 +21,8 @@ from injectors.matrix import record_all
 from injectors.recorder.procfs import process_stat
 from injectors.scenario import Scenario
 
+psutil = pytest.importorskip("psutil")
+
 SMALL = {
     "format": "evalharness.scenario/1.0",
     "steps": 24,
@@ -142,11 +144,7 @@ def test_killed_recorder_leaves_no_process_behind(tmp_path):
 
 
 def descendants(pid):
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text().split():
-            found += [int(child), *descendants(int(child))]
-    return found
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 def wait_for_ranks(pid):

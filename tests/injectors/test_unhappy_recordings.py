@@ -28,6 +28,8 @@ from injectors.public import this_environment
 from injectors.recorder.procfs import process_stat
 from injectors.scenario import Scenario
 
+psutil = pytest.importorskip("psutil")
+
 ROOT = Path(__file__).parents[2]
 SCENARIO = Scenario.model_validate(
     {
@@ -77,11 +79,7 @@ def members(deadline_s=240):
 
 
 def descendants(pid):
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text().split():
-            found += [int(child), *descendants(int(child))]
-    return found
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 def wait_until_gone(pids):
