@@ -24,6 +24,7 @@ from pydantic import PositiveInt
 from scipy import stats
 
 from cases.documents import parse_json, parse_record
+from cases.errors import ScenarioError
 from cases.schema import Name, Record
 from injectors.label_rule import decide_from
 
@@ -35,6 +36,7 @@ STRETCHES = 1000
 FAULTY_RATIOS = (1.0, 1.05, 1.1, 1.2)
 HEALTHY_RATIOS = (1.0, 1.05, 1.1)
 DECOY_PAIRS = 84
+RECORD_BEGIN = b'{"format":"evalharness.'
 
 
 class NullLabel(Record):
@@ -81,9 +83,19 @@ def read_labels(path: Path) -> list[NullLabel]:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off a last line that an interruption left without its end."""
-    if path.exists():
-        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
+    """Cut off a last line of a record that an interruption left without its end.
+
+    Raises ScenarioError, and cuts nothing, where that line is no begin of a record: the file is
+    then somebody else's.
+    """
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    torn = content[whole:]
+    if not RECORD_BEGIN.startswith(torn[: len(RECORD_BEGIN)]):
+        raise ScenarioError("must be a file that this command wrote", where=path, found=torn[:40])
+    os.truncate(path, whole)
 
 
 def strata(labels: Iterable[NullLabel]) -> list[Stratum]:

@@ -80,6 +80,15 @@ def test_tables_state_counts_and_bounds():
     assert "| one | twins | 6 of 598 |" in healthy
 
 
+@pytest.mark.parametrize("content", [b"notes without an end", b"a: 1\nb: 2", b"{1: 2}"])
+def test_somebody_elses_file_is_refused_and_kept(tmp_path, content):
+    file = tmp_path / "notes.txt"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=r"notes.txt: must be a file that this command wrote"):
+        null_study.cut_torn_line(file)
+    assert file.read_bytes() == content
+
+
 def test_torn_line_is_left_out_and_cut(tmp_path):
     file = tmp_path / "study.jsonl"
     whole = label().model_dump_json() + "\n"
