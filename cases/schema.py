@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/ @-]*$", max_length=100)]
@@ -156,9 +164,15 @@ class Signals(Record):
 
 
 class Provenance(Record):
-    """How the case came about; never when, and never by which scenario."""
+    """How the case came about; never when, and never by which scenario.
+
+    Attributes:
+        profiler_overhead: Wall time of a profiled step over that of another one of the same
+            recording (medians); None where there are no traces, or nobody knows.
+    """
 
     backend: Literal["torch_cpu", "torch_cuda", "simulated", "imported"]
+    profiler_overhead: PositiveFloat | None = None
 
 
 class CaseInfo(Record):

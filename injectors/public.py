@@ -106,7 +106,10 @@ def describe(
             present=tuple(present),
             absent=tuple(name for name in SIGNALS if name not in present),
         ),
-        provenance=Provenance(backend="torch_cuda" if devices else "torch_cpu"),
+        provenance=Provenance(
+            backend="torch_cuda" if devices else "torch_cpu",
+            profiler_overhead=profiler_overhead(run, scenario.profiled_steps),
+        ),
     )
 
 
@@ -174,3 +177,18 @@ def mean_step_s(run: RunData) -> float:
     """Mean wall seconds of a step, each rank's first step left out (it may set things up)."""
     steps = run.tables["steps"]
     return float(steps.loc[steps["step"] > 0, "duration_ns"].mean() / 1e9)
+
+
+def profiler_overhead(run: RunData, profiled: int) -> float | None:
+    """Median wall time of the profiled steps over that of the others; None without traces.
+
+    The profiled steps are the window's last. The first step and the profiler's own warm-up, the
+    step before them, count for neither side.
+    """
+    if not run.traces:
+        return None
+    steps = run.tables["steps"]
+    begin = steps["step"].max() + 1 - profiled
+    plain = steps.loc[steps["step"].between(1, begin - 2), "duration_ns"]
+    inside = steps.loc[steps["step"] >= begin, "duration_ns"]
+    return round(float(inside.median() / plain.median()), 3)

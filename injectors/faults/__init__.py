@@ -23,6 +23,7 @@ from injectors.faults.foreach_disabled import ForeachDisabled
 from injectors.faults.gpu_noisy_neighbor import GpuNoisyNeighbor
 from injectors.faults.grad_sync_every_microbatch import GradSyncEveryMicrobatch
 from injectors.faults.host_device_sync import HostDeviceSync
+from injectors.faults.jit_during_serving import JitDuringServing
 from injectors.faults.kernel_launch_bound import KernelLaunchBound
 from injectors.faults.kernel_regression import KernelRegression
 from injectors.faults.kv_cache_disabled import KvCacheDisabled
@@ -105,6 +106,7 @@ FAULTS: dict[str, type[Fault]] = {
         WorkerRespawnEachEpoch,
         DecodeBatchKvLimited,
         EngineCpuBound,
+        JitDuringServing,
         KvCacheDisabled,
         KvCachePreemption,
         PrefillDecodeInterference,

@@ -61,6 +61,7 @@ DEFAULTS: dict[str, float] = {
     "chunked_requests": 1.0,  # share of requests whose prompts are computed in chunks
     "cached_requests": 1.0,  # share of requests whose keys and values are kept
     "indexed_requests": 1.0,  # share of requests whose grammar has an index of masks
+    "plain_number_requests": 0.0,  # share whose temperature is a Python number to compiled code
     "sticky_requests": 1.0,  # share of requests that go to the engine of their tenant
     "draft_tokens": 0.0,  # tokens drafted before each decode
     "logprobs": 0.0,  # likely tokens that each answer tells

@@ -316,16 +316,9 @@ class Session:
         """Record one window of a job; returns its mean step seconds."""
         scenario = self.scenario
         shutil.rmtree(self.folder / name, ignore_errors=True)
-        roles = self._roles(job)
+        sampler = self.sampler(job)
         time.sleep(0.05)
-        start_ns = time.monotonic_ns()
-        sampler = Sampler(
-            roles,
-            frozenset(hogs.NAMES),
-            INTERFACE if self._network else None,
-            start_ns,
-            nvml=self._nvml,
-        )
+        sampler.start_ns = start_ns = time.monotonic_ns()
         with sampler:
             answers = job.order(
                 "window",
@@ -336,6 +329,16 @@ class Session:
                 start_ns=start_ns,
             )
         return write_window(self.folder / name, answers, sampler.tables())
+
+    def sampler(self, job: Job) -> Sampler:
+        """Return what samples the host, a job's processes and its devices, from now on."""
+        return Sampler(
+            self._roles(job),
+            frozenset(hogs.NAMES),
+            INTERFACE if self._network else None,
+            time.monotonic_ns(),
+            nvml=self._nvml,
+        )
 
     def _roles(self, job: Job) -> dict[int, Role]:
         host = {rank: f"host{self.scenario.host(rank)}" for rank in job.pids}

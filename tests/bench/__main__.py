@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-MODULES = ("kineto", "scoring", "overhead", "startup")
+MODULES = ("kineto", "scoring", "overhead", "sampling", "startup")
 
 
 def main() -> None:

@@ -44,6 +44,7 @@ PARAMETERS = {
     "pp_stage_imbalance": {"layers": 1},
     "decode_batch_kv_limited": {"kv_blocks": 24},
     "engine_cpu_bound": {"logprobs": 20},
+    "jit_during_serving": {"share": 0.5},
     "kv_cache_disabled": {"share": 0.5},
     "kv_cache_preemption": {"kv_blocks": 24},
     "prefill_decode_interference": {"share": 1.0},

@@ -24,6 +24,7 @@ from cases.schema import (
 from cases.tables import to_arrow
 from injectors.faults import FAULTS
 from injectors.recorder.knobs import Knobs
+from injectors.recorder.observers import RuntimeLog
 from injectors.workloads import WORKLOADS
 from injectors.workloads.base import Context
 
@@ -38,11 +39,13 @@ PARAMETERS = {
     "shared_share": 0.8,
     "document_share": 0.0,
     "document_tokens": 64,
+    "compile_sampling": "eager",
 }
 ARMS = {
     "healthy": None,
     "decode_batch_kv_limited": {"kv_blocks": 30},
     "engine_cpu_bound": {"logprobs": 24},
+    "jit_during_serving": {"share": 0.5},
     "kv_cache_disabled": {"share": 0.3},
     "kv_cache_preemption": {"kv_blocks": 24},
     "prefill_decode_interference": {"share": 1.0},
@@ -58,9 +61,11 @@ def recorded(program, settle):
         program.step()
     start_ns = time.monotonic_ns()
     program.tables(start_ns, 0)
+    log = RuntimeLog(rank=0)
+    log.start(start_ns)
     for _ in range(STEPS):
         program.step()
-    rows = program.tables(start_ns, STEPS)
+    rows = {**program.tables(start_ns, STEPS), "runtime": log.stop()}
     return RunData(
         {name: to_arrow(name, pd.DataFrame(table)).to_pandas() for name, table in rows.items()}, {}
     )
@@ -76,7 +81,7 @@ def info(name):
         workload=Workload(name="inference_server", parameters={}),
         topology=Topology(ranks=(RankPlace(rank=0, host="host0"),), parallelism={"data": 1}),
         environment=Environment(versions={}, config={}),
-        signals=Signals(present=("requests", "engine"), absent=()),
+        signals=Signals(present=("requests", "engine", "runtime"), absent=()),
         provenance=Provenance(backend="torch_cpu"),
     )
 

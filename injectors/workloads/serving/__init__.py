@@ -24,7 +24,8 @@ class InferenceServer(Workload):
     `kv_blocks` are an engine's blocks of `block_size` tokens. Of the requests, `shared_share`
     begin with one of `tenants` system prompts, `document_share` have long prompts, and the
     answers of `constrained_share` follow a grammar. Lengths are medians (prompts) and means
-    (answers), in tokens.
+    (answers), in tokens. `compile_sampling` names the backend of torch.compile for the step from
+    logits to tokens; "no" leaves temperatures out, which change no answer.
     """
 
     title: ClassVar[str] = "Transformer inference server with continuous batching"
@@ -50,6 +51,7 @@ class InferenceServer(Workload):
     document_share: float = Field(default=0.1, ge=0, le=1)
     constrained_share: float = Field(default=0.25, ge=0, le=1)
     tokens_per_step: PositiveInt = 96
+    compile_sampling: Literal["no", "eager", "aot_eager"] = "no"
 
     @property
     def settle_steps(self) -> int:

@@ -135,4 +135,6 @@ class Clients:
             chunked=self._draw.random() < self._chance("chunked_requests"),
             cached=self._draw.random() < self._chance("cached_requests"),
             indexed=self._draw.random() < self._chance("indexed_requests"),
+            temperature=self._draw.uniform(0.5, 1.5),
+            plain_number=self._draw.random() < self._chance("plain_number_requests"),
         )

@@ -14,6 +14,7 @@ from injectors.workloads.serving.blocks import BlockPool
 from injectors.workloads.serving.grammar import Grammar
 from injectors.workloads.serving.model import Chunk, Decoder, batch_of
 from injectors.workloads.serving.request import Request
+from injectors.workloads.serving.sampling import Sharpen
 from injectors.workloads.serving.scheduler import Limits, Part, Plan, Scheduler
 
 KEPT_STEPS = 20_000  # rows of the table `engine`; a recorded window has fewer
@@ -54,6 +55,7 @@ class Engine:
     Args:
         limits: Asked before each step.
         candidates: Asked at each token for how many likely tokens its answer tells.
+        sharpen: Divides logits by a request's temperature; None leaves them as they are.
     """
 
     def __init__(
@@ -64,10 +66,11 @@ class Engine:
         shape: Shape,
         limits: Callable[[], Limits],
         candidates: Callable[[], int],
+        sharpen: Sharpen | None = None,
     ) -> None:
         self.name = name
         self._model, self._grammar, self._shape = model, grammar, shape
-        self._limits, self._candidates = limits, candidates
+        self._limits, self._candidates, self._sharpen = limits, candidates, sharpen
         self._memory = model.memory(shape.blocks, shape.block_size)
         self.scheduler = Scheduler(BlockPool(shape.blocks), shape.block_size)
         self._unsent: list[Request] = []
@@ -142,6 +145,7 @@ class Engine:
         logits = self._model(batch, self._memory, rows)
         for number, mask in masks.items():
             logits[begins[number]].masked_fill_(~mask.to(logits.device), -torch.inf)
+        self._apply_temperatures(logits, plan.parts, begins)
         chosen = logits.argmax(-1).tolist()
         told = list(zip(chosen, self._likeliest(logits), strict=True))
         accepted = 0
@@ -151,6 +155,18 @@ class Engine:
             self._take(part, new, right)
             accepted += right
         return accepted
+
+    def _apply_temperatures(
+        self, logits: torch.Tensor, parts: Sequence[Part], begins: Sequence[int]
+    ) -> None:
+        """Divide each complete part's rows of `logits` by its request's temperature, in place."""
+        if self._sharpen is None:
+            return
+        for part, begin in zip(parts, begins, strict=True):
+            if part.complete:
+                request = part.request
+                rows = logits[begin : begin + part.drafts + 1]
+                rows.copy_(self._sharpen(rows, request.temperature, request.plain_number))
 
     def _draft(self, parts: Sequence[Part]) -> list[list[int]]:
         """Let the first layers guess what follows, one token after the other.

@@ -14,6 +14,7 @@ from injectors.workloads.serving.engine import Engine, Shape
 from injectors.workloads.serving.grammar import RECORDS, Grammar
 from injectors.workloads.serving.model import Decoder
 from injectors.workloads.serving.request import Request
+from injectors.workloads.serving.sampling import compiled_sharpen
 from injectors.workloads.serving.scheduler import Limits
 from injectors.workloads.serving.vocabulary import byte_tokens
 
@@ -44,8 +45,9 @@ class ServerProgram(Program):
             positions=self._clients.longest,
         ).to(context.device)
         grammar, shape = Grammar(RECORDS, texts), Shape(p.kv_blocks, p.block_size, p.draft_layers)
+        sharpen = None if p.compile_sampling == "no" else compiled_sharpen(p.compile_sampling)
         self.engines = [
-            Engine(f"engine{n}", self.model, grammar, shape, self.limits, self.candidates)
+            Engine(f"engine{n}", self.model, grammar, shape, self.limits, self.candidates, sharpen)
             for n in range(p.engines)
         ]
         self._sent = self._promised = 0

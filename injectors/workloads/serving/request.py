@@ -24,6 +24,8 @@ class Request:
         chunked: Whether its prompt may be cut and share steps with decoding.
         cached: Whether keys and values are kept between steps.
         indexed: Whether the masks of its grammar come from the index.
+        temperature: What its logits are divided by before a token is chosen.
+        plain_number: Whether compiled code sees the temperature as a Python number.
         computed: Tokens whose keys and values are in `blocks`.
         keys: Keys of its full blocks, see `blocks.block_keys`.
         state: Where the output is in the grammar.
@@ -43,6 +45,8 @@ class Request:
     chunked: bool = True
     cached: bool = True
     indexed: bool = True
+    temperature: float = 1.0
+    plain_number: bool = False
     state: State = DEAD
     computed: int = 0
     blocks: list[int] = field(default_factory=list)
