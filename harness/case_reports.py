@@ -44,6 +44,7 @@ def show_text(document: dict[str, Any]) -> str:
                 ("variables", _flat(info["environment"]["variables"])),
                 ("config", _flat(info["environment"]["config"])),
                 ("backend", info["provenance"]["backend"]),
+                ("profiler overhead", info["provenance"]["profiler_overhead"]),
                 ("absent", ", ".join(info["signals"]["absent"])),
             ],
         ),

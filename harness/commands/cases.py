@@ -1,4 +1,4 @@
-"""`evalharness cases`: list, show, check and audit the cases of a suite."""
+"""`evalharness cases`: list, show, check, audit and compare the cases of a suite."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def suite_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.group("cases")
 def command() -> None:
-    """List, show, check and audit the cases of a suite.
+    """List, show, check and audit the cases of a suite, and compare them when recorded again.
 
     Example: evalharness cases list --suite recorded_cpu
     """
@@ -119,6 +119,26 @@ def audit_command(suite: str, labels_folder: Path | None, as_json: bool) -> None
     document = {"passed": audit.passed, **asdict(audit)}
     _print(as_json, "audit", document, lambda: audit_text(audit))
     sys.exit(0 if audit.passed else 1)
+
+
+@command.command("repeat")
+@click.argument("again", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@suite_options
+def repeat_command(again: Path, suite: str, labels_folder: Path | None, as_json: bool) -> None:
+    """Compare a suite with what its scenarios gave when they were recorded AGAIN.
+
+    AGAIN is the folder that `record --out` was given. Exit status 1 if fewer than 90 % of the
+    labels were accepted again with overlapping intervals.
+
+    Example: evalharness cases repeat again --suite recorded_cpu
+    """
+    from harness.repeat import LEAST, repeat_text, repeated, share
+
+    found = repeated(find_suite(suite), again, labels_folder)
+    document = {"passed": share(found) >= LEAST, "share": share(found)}
+    document["labels"] = [asdict(item) for item in found]
+    _print(as_json, "repeated", document, lambda: repeat_text(found))
+    sys.exit(0 if document["passed"] else 1)
 
 
 def _print(as_json: bool, kind: str, document: dict[str, Any], text: Callable[[], str]) -> None:

@@ -112,6 +112,16 @@ class Fault(Injection):
         return None
 
 
+def uneven(scenario: Scenario, every: int) -> str | None:
+    """Why a fault that acts every `every` steps can't be timed; None if trials are whole periods.
+
+    Else one trial would have it more often than another.
+    """
+    if scenario.trials.steps % every == 0:
+        return None
+    return f"trials.steps must be a multiple of {every}, got {scenario.trials.steps}"
+
+
 def rank_or_job(topology: Topology, rank: int | None) -> Locus:
     """The place of what acts on one rank or (None) on all; one rank alone is the job."""
     if rank is None or len(topology.ranks) == 1:

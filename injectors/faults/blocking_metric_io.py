@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveFloat, PositiveInt
 
 from cases.schema import Locus, Topology
-from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.faults.base import Fault, Run, others, rank_or_job, uneven
+
+if TYPE_CHECKING:
+    from injectors.scenario import Scenario
 
 
 class BlockingMetricIo(Fault):
@@ -23,6 +26,10 @@ class BlockingMetricIo(Fault):
     cause: ClassVar[str] = "blocking_metric_io"
     response_s: PositiveFloat
     every: PositiveInt = 4
+
+    def misfit(self, scenario: Scenario) -> str | None:
+        """Trials must be whole periods."""
+        return uneven(scenario, self.every)
 
     @contextmanager
     def inject(self, run: Run) -> Iterator[None]:

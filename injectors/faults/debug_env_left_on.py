@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
-from injectors.faults.base import Fault, Run
+from injectors.faults.base import Fault, Run, uneven
+
+if TYPE_CHECKING:
+    from injectors.scenario import Scenario
 
 
 class DebugEnvLeftOn(Fault):
@@ -21,6 +24,10 @@ class DebugEnvLeftOn(Fault):
     cause: ClassVar[str] = "debug_env_left_on"
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     every: PositiveInt = 1
+
+    def misfit(self, scenario: Scenario) -> str | None:
+        """Trials must be whole periods."""
+        return uneven(scenario, self.every)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Switch the mode on."""

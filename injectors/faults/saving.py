@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import PositiveFloat, PositiveInt
 
 from cases.schema import Locus, Topology
-from injectors.faults.base import Fault, others, rank_or_job
+from injectors.faults.base import Fault, others, rank_or_job, uneven
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -21,8 +21,7 @@ class Saving(Fault):
 
     def misfit(self, scenario: Scenario) -> str | None:
         """Trials must be whole periods."""
-        steps = scenario.trials.steps
-        return f"trials.steps must be a multiple of {self.every}" if steps % self.every else None
+        return uneven(scenario, self.every)
 
     def locus(self, topology: Topology) -> Locus:
         """The rank that saves, or the whole job where there is no other."""

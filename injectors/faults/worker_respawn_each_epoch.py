@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
-from injectors.faults.base import Fault, Run
+from injectors.faults.base import Fault, Run, uneven
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -31,9 +31,7 @@ class WorkerRespawnEachEpoch(Fault):
         life = self.every_epochs * own.get("epoch_batches", 0)
         if not life or not own.get("workers"):
             return "needs a workload with workers and epoch_batches above 0"
-        if scenario.trials.steps % life:
-            return f"trials.steps must be a multiple of {life}, got {scenario.trials.steps}"
-        return None
+        return uneven(scenario, life)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Limit the workers' life."""

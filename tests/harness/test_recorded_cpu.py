@@ -10,10 +10,11 @@ import pytest
 
 from cases.bundle import PACKAGED, Suite
 from harness import judge
+from injectors.workloads import WORKLOADS
 
 FOLDER = PACKAGED / "recorded_cpu"
 COMMAND = str(Path(sys.executable).with_name("evalharness"))
-MAX_BYTES = 40e6
+MAX_BYTES = 80e6
 FIRST_FAULTS = {
     "storage_fetch_stall",
     "dataloader_cpu_bound",
@@ -29,6 +30,12 @@ def truths():
     return judge.load_truths(FOLDER)
 
 
+@pytest.fixture(scope="module")
+def cases():
+    suite = Suite.open(FOLDER)
+    return {case_id: suite.case(case_id) for case_id in suite.case_ids}
+
+
 def evalharness(*arguments, cwd=None):
     done = subprocess.run(
         [COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, check=False
@@ -38,9 +45,10 @@ def evalharness(*arguments, cwd=None):
 
 def test_composition(truths):
     verdicts = Counter(truth.verdict for truth in truths.values())
-    assert len(truths) >= 60
-    assert len({truth.group for truth in truths.values()}) >= 30
-    assert verdicts["undecidable"] >= 10
+    assert len(truths) >= 200
+    assert len({truth.group for truth in truths.values()}) >= 60
+    assert len({fault.cause for truth in truths.values() for fault in truth.faults}) >= 24
+    assert verdicts["undecidable"] >= 20
     assert 0.25 <= verdicts["healthy"] / len(truths) <= 0.42
 
 
@@ -53,18 +61,54 @@ def test_each_of_the_first_faults_is_shipped(truths):
 def test_each_of_the_first_faults_has_three_severities(truths):
     injected = defaultdict(set)
     for truth in truths.values():
-        if truth.verdict == "faulty":
+        if truth.verdict == "faulty" and len(truth.faults) == 1:
             arm = truth.recipe["scenario"]["arms"][truth.recipe["case"]["arm"]]
             injected[truth.faults[0].cause].add(json.dumps(arm["parameters"], sort_keys=True))
     assert min(len(injected[cause]) for cause in FIRST_FAULTS) >= 3, injected
 
 
-def test_workloads_ranks_and_question():
-    infos = [case.info for case in map(Suite.open(FOLDER).case, Suite.open(FOLDER).case_ids)]
-    assert {info.workload.name for info in infos} >= {"image_classifier", "language_model"}
-    assert {len(info.topology.ranks) for info in infos} == {1, 2, 4}
-    assert {info.question for info in infos} == {"regression"}
+def test_two_faults_at_once(truths):
+    two = [truth for truth in truths.values() if len(truth.faults) == 2]
+    assert len(two) >= 15
+    for truth in two:
+        assert [part.cause for part in truth.validation.alone] == [f.cause for f in truth.faults]
+    groups = [{fault.redundancy_group for fault in truth.faults} for truth in two]
+    assert {None} in groups
+    assert any(len(group) == 1 and None not in group for group in groups)
+
+
+def test_workloads_ranks_shapes_and_questions(cases):
+    infos = [case.info for case in cases.values()]
+    assert {info.workload.name for info in infos} == set(WORKLOADS)
+    assert {info.kind for info in infos} == {"training", "inference"}
+    assert {len(info.topology.ranks) for info in infos} == {1, 2, 3, 4}
+    assert {info.question for info in infos} == {"regression", "audit"}
+    assert {info.shape for info in infos} == {"snapshot", "run"}
     assert {info.provenance.backend for info in infos} == {"torch_cpu"}
+
+
+def test_long_runs_are_long_and_watched_throughout(cases):
+    runs = [case for case in cases.values() if case.info.shape == "run"]
+    assert len(runs) >= 6
+    for case in (run for run in runs if run.has("host")):
+        steps = case.steps
+        assert steps["step"].max() + 1 >= 500
+        end_ns = (steps["start_ns"] + steps["duration_ns"]).max()
+        gaps = case.host["time_ns"].sort_values().diff().dropna()
+        assert case.host["time_ns"].max() > 0.9 * end_ns and gaps.max() < 0.1 * end_ns
+
+
+def test_healthy_audits_had_their_headroom_looked_for(cases, truths):
+    audits = [truths[name] for name, case in cases.items() if case.info.question == "audit"]
+    healthy = [truth for truth in audits if truth.verdict == "healthy"]
+    assert healthy and len(audits) > len(healthy)
+    assert all(truth.validation.ablations for truth in healthy)
+
+
+def test_overhead_of_the_profiler_is_stated(cases):
+    for case in cases.values():
+        stated = case.info.provenance.profiler_overhead
+        assert (stated is not None) == ("trace_events" in case.info.signals.present)
 
 
 def test_size():

@@ -6,12 +6,14 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from pydantic import ValidationError
 
 from cases.taxonomy import Taxonomy
 from injectors import matrix
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.recorder.knobs import DEFAULTS, Knobs
+from injectors.scenario import Scenario
 from injectors.workloads import WORKLOADS
 from injectors.workloads.storage import Storage
 
@@ -128,6 +130,28 @@ def test_needs_are_known_capabilities(name):
 @pytest.mark.parametrize("name", ALL)
 def test_workloads_are_known(name):
     assert set(ALL[name].workloads) <= set(WORKLOADS)
+
+
+@pytest.mark.parametrize(
+    ("cause", "parameters"),
+    [
+        ("blocking_metric_io", {"response_s": 0.02, "every": 3}),
+        ("debug_env_left_on", {"every": 3}),
+        ("sync_checkpoint", {"every": 3, "megabytes": 1}),
+        ("async_checkpoint_interference", {"every": 3, "megabytes": 1}),
+    ],
+)
+def test_trials_must_be_whole_periods(cause, parameters):
+    scenario = {
+        "name": "periods",
+        "workload": "language_model",
+        "trials": {"steps": 8},
+        "arms": {"a": {"fault": cause, "parameters": parameters}},
+        "cases": [{"arm": "a"}],
+    }
+    with pytest.raises(ValidationError, match="trials.steps must be a multiple of 3, got 8"):
+        Scenario.model_validate(scenario)
+    Scenario.model_validate({**scenario, "trials": {"steps": 9}})
 
 
 @pytest.mark.parametrize("cause", FAULTS)
