@@ -24,7 +24,7 @@ from injectors.joint import costs, joint_witness, relation, unproven
 from injectors.label_rule import decide, lost_fraction, shows, validation
 from injectors.measure import ablated, measured
 from injectors.public import describe, mean_step_s, read_window, withhold
-from injectors.scenario import HEALTHY, TWIN, CasePlan, Scenario
+from injectors.scenario import HEALTHY, TWIN, CasePlan, Scenario, Withheld
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "public_test")
 
@@ -170,7 +170,7 @@ class _Maker:
             return Truth(
                 verdict="undecidable",
                 faults=faults,
-                candidates=candidates(scenario, self._devices),
+                candidates=candidates(scenario, self._devices, plan.withhold),
                 missing_signals=missing(info, self._twin_run),
                 **common,
             )
@@ -244,12 +244,14 @@ def headroom(tried: Sequence[Ablated]) -> str | None:
     return None
 
 
-def candidates(scenario: Scenario, devices: int) -> tuple[str, ...]:
-    """Causes that could slow this workload down and that progress alone cannot tell apart."""
+def candidates(scenario: Scenario, devices: int, withheld: Withheld) -> tuple[str, ...]:
+    """Causes that could slow this job down and that what is left cannot tell apart."""
     return tuple(
         cause
         for cause, fault in FAULTS.items()
-        if fault.fits(scenario) and (devices or "cuda" not in fault.needs)
+        if fault.fits(scenario)
+        and (devices or "cuda" not in fault.needs)
+        and (fault.backward_alone or withheld == "all_but_progress")
     )
 
 

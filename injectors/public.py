@@ -150,11 +150,14 @@ def withhold(run: RunData, what: Withheld) -> RunData:
     """Leave out what the diagnoser shall not get.
 
     `all_but_progress` keeps the job's log and rank 0's wall time averaged over 20 steps, as
-    a training log would show it: no phases, no ranks, no traces, no host.
+    a training log would show it: no phases, no ranks, no traces, no host. `all_but_steps` keeps
+    the job's log and the steps of all ranks.
     """
     if what == "nothing":
         return run
-    return RunData({"steps": progress(run.tables["steps"]), "logs": run.tables["logs"]}, {})
+    steps = run.tables["steps"]
+    kept = progress(steps) if what == "all_but_progress" else steps
+    return RunData({"steps": kept, "logs": run.tables["logs"]}, {})
 
 
 def progress(steps: pd.DataFrame) -> pd.DataFrame:

@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
     "threads": 1,  # threads of an operator
     "workload": {},  # parameters that replace the scenario's
 }
-Withheld = Literal["nothing", "all_but_progress"]
+Withheld = Literal["nothing", "all_but_progress", "all_but_steps"]
 
 
 class Trials(Record):
@@ -95,7 +95,12 @@ class Arm(Record):
 
 
 class CasePlan(Record):
-    """One case to ship: which arm is recorded and what is withheld from the diagnoser."""
+    """One case to ship: which arm is recorded and what is withheld from the diagnoser.
+
+    `all_but_progress` leaves rank 0's mean step time, `all_but_steps` every rank's step with its
+    phases. Phases tell many causes; only those that lengthen backward alone, on all ranks
+    alike, can be shipped as undecidable under the latter.
+    """
 
     arm: str
     withhold: Withheld = "nothing"
@@ -152,6 +157,8 @@ class Scenario(Record):
                 )
             if case.arm in self.ablations():
                 raise ValueError(f"case arm {case.arm!r} is an ablation, which makes no case")
+            if case.withhold == "all_but_steps":
+                self._check_hidden_in_backward(case.arm)
         if HEALTHY in self.arms:
             raise ValueError(f"{HEALTHY!r} names the job without injection and can't be an arm")
         self._check_pairs_of_arms()
@@ -174,6 +181,13 @@ class Scenario(Record):
             if reason := fault.misfit(self):
                 raise ValueError(f"arm {name!r}: {reason}")
         return self
+
+    def _check_hidden_in_backward(self, arm: str) -> None:
+        if self.build_workload().parallelism(self.ranks) != {"data": self.ranks}:
+            raise ValueError("all_but_steps needs ranks that meet in backward alone")
+        for fault in self.faulty().get(arm, ()):
+            if not fault.backward_alone:
+                raise ValueError(f"case arm {arm!r}: the phases of steps tell {fault.cause}")
 
     def host(self, rank: int) -> int:
         """Return the number of the host that a rank runs on."""

@@ -85,9 +85,17 @@ class Injection(Record, ABC):
 
 
 class Fault(Injection):
-    """An injection that is labelled with its cause if it is measured to cost time."""
+    """An injection that is labelled with its cause if it is measured to cost time.
+
+    Attributes:
+        cause: Its name in the taxonomy.
+        backward_alone: Whether steps show it as a longer backward of all ranks and nothing else.
+        acceptable: Causes that are as right an answer.
+        symptoms: Causes that are only its consequences.
+    """
 
     cause: ClassVar[str]
+    backward_alone: ClassVar[bool] = False
     acceptable: ClassVar[tuple[str, ...]] = ()
     symptoms: ClassVar[tuple[str, ...]] = ()
 

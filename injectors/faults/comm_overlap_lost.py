@@ -19,6 +19,7 @@ class CommOverlapLost(Fault):
     """
 
     cause: ClassVar[str] = "comm_overlap_lost"
+    backward_alone: ClassVar[bool] = True
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     least_ranks: ClassVar[int] = 2
     buckets: PositiveInt

@@ -22,6 +22,7 @@ class GradSyncEveryMicrobatch(Fault):
     """
 
     cause: ClassVar[str] = "grad_sync_every_microbatch"
+    backward_alone: ClassVar[bool] = True
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     least_ranks: ClassVar[int] = 2
     every: PositiveInt = 1

@@ -30,6 +30,7 @@ class NetworkCongestion(Fault):
     """
 
     cause: ClassVar[str] = "network_congestion"
+    backward_alone: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 2
     source: NonNegativeInt = 0

@@ -23,6 +23,7 @@ class NicDegraded(Fault):
     """
 
     cause: ClassVar[str] = "nic_degraded"
+    backward_alone: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 3
     host: NonNegativeInt

@@ -23,6 +23,7 @@ class SlowLink(Fault):
     """
 
     cause: ClassVar[str] = "slow_link"
+    backward_alone: ClassVar[bool] = True
     acceptable: ClassVar[tuple[str, ...]] = ("nic_degraded",)
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 2

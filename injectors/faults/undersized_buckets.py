@@ -19,6 +19,7 @@ class UndersizedBuckets(Fault):
     """
 
     cause: ClassVar[str] = "undersized_buckets"
+    backward_alone: ClassVar[bool] = True
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     least_ranks: ClassVar[int] = 2
     bucket_mb: PositiveFloat

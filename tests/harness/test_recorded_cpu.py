@@ -127,13 +127,11 @@ def test_decoys_of_every_kind(truths):
 
 
 def test_withholding_gives_nothing_away(truths):
-    suite = Suite.open(FOLDER)
-    verdicts: dict[tuple[str, ...], list[str]] = {}
-    for case_id, truth in truths.items():
-        present = suite.case(case_id).info.signals.present
-        if "processes" not in present:
-            verdicts.setdefault(present, []).append(truth.verdict)
-    assert verdicts
+    verdicts = defaultdict(list)
+    for truth in truths.values():
+        verdicts[truth.recipe["case"]["withhold"]].append(truth.verdict)
+    assert "undecidable" not in verdicts.pop("nothing")
+    assert set(verdicts) == {"all_but_progress", "all_but_steps"}
     for found in verdicts.values():
         assert 0.3 <= found.count("undecidable") / len(found) <= 0.7
 

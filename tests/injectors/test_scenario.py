@@ -285,3 +285,31 @@ def test_new_options_leave_the_digest_of_old_scenarios(tmp_path):
     spelled = f"{GOOD}shape: snapshot\nquestion: regression\nstacks: false\n"
     assert plain.digest == read_scenario(write(tmp_path, spelled)).digest
     assert plain.digest != read_scenario(write(tmp_path, f"{GOOD}stacks: true\n")).digest
+
+
+STEPS_ALONE = """
+name: backward
+workload: language_model
+ranks: 2
+arms:
+  a: {fault: comm_overlap_lost, parameters: {buckets: 3}}
+  b: {fault: process_suspended, parameters: {stopped_fraction: 0.3}}
+cases: [{arm: a, withhold: all_but_steps}, {arm: healthy, withhold: all_but_steps}]
+"""
+
+
+def test_steps_are_left_where_their_phases_tell_no_cause(tmp_path):
+    assert len(read_scenario(write(tmp_path, STEPS_ALONE)).cases) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("{arm: a, w", "{arm: b, w", "the phases of steps tell process_suspended"),
+        ("language_model", "mixture_of_experts", "ranks that meet in backward alone"),
+    ],
+)
+def test_steps_that_tell_the_cause_are_refused(tmp_path, old, new, says):
+    with pytest.raises(InputError) as caught:
+        read_scenario(write(tmp_path, STEPS_ALONE.replace(old, new)))
+    assert says in str(caught.value)
