@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from scorers import Label
 from scorers.judging import judge
 
 SUITE = "recorded_cpu"
+WORKLOAD = "language_model"
 
 ALL_REDUCE = """
 SELECT rank, round(avg(completed_ns - created_ns) / 1e6, 1) AS all_reduce_ms
@@ -46,7 +48,9 @@ def demo() -> None:
     specs = [word for name in names for word in ("-d", name)]
     click.echo(f"1. Run {', '.join(names)} on the shipped suite {SUITE}\n")
     with contextlib.redirect_stdout(io.StringIO()):  # the leaderboard shows the same figures
-        cli.main(["run", *specs, "--suite", SUITE, "--track"], standalone_mode=False)
+        jobs = str(os.cpu_count() or 1)
+        arguments = ["run", *specs, "--suite", SUITE, "--jobs", jobs, "--track"]
+        cli.main(arguments, standalone_mode=False)
     click.echo(f"Every answer is in {Path('results', SUITE)}.\n")
     click.echo("2. The leaderboard, from MLflow\n")
     cli.main(["leaderboard", "--suite", SUITE], standalone_mode=False)
@@ -56,10 +60,9 @@ def demo() -> None:
 
 def walk_through(folder: Path) -> None:
     """Take a rank that lost its core for a slow network, and find out."""
-    labels = load_labels(folder)
-    label, fault = pair_with(labels, "cpu_contention_colocated", "rank", folder)
-    compared, _ = pair_with(labels, "slow_link", "link", folder)
-    suite = Suite.open(folder)
+    suite, labels = Suite.open(folder), load_labels(folder)
+    label, fault = pair_with(labels, "cpu_contention_colocated", "rank", suite)
+    compared, _ = pair_with(labels, "slow_link", "link", suite)
     case, slow_network = suite.case(label.case_id), suite.case(compared.case_id)
 
     click.echo(f"Case {case.info.id}: {case.info.title}.")
@@ -91,16 +94,18 @@ def walk_through(folder: Path) -> None:
 
 
 def pair_with(
-    labels: Sequence[Label], cause: str, scope: Scope, folder: Path
+    labels: Sequence[Label], cause: str, scope: Scope, suite: Suite
 ) -> tuple[Label, Fault]:
-    """The first faulty case of two ranks with this cause at this scope, and its fault."""
+    """The first case of two ranks, with this cause at this scope alone, and its fault."""
     for label in sorted(labels, key=lambda label: label.case_id):
-        if label.verdict != "faulty" or len(label.topology.ranks) != 2:
+        if label.verdict != "faulty" or len(label.topology.ranks) != 2 or len(label.faults) != 1:
             continue
-        for fault in label.faults:
-            if (fault.cause, fault.locus.scope) == (cause, scope):
-                return label, fault
-    raise InputError(f"must hold a case of two ranks with {cause} at one {scope}", where=folder)
+        (fault,) = label.faults
+        workload = suite.case(label.case_id).info.workload.name
+        if (fault.cause, fault.locus.scope, workload) == (cause, scope, WORKLOAD):
+            return label, fault
+    must = f"must hold a {WORKLOAD} of two ranks with {cause} at one {scope}"
+    raise InputError(must, where=suite.folder)
 
 
 def compare(case: Case, query: str) -> None:
