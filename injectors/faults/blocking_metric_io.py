@@ -58,16 +58,13 @@ class BlockingMetricIo(Fault):
                           WHERE gap > 0.5 * (SELECT quantile_cont(gap, 0.97) FROM gaps)),
                  now AS (SELECT sum(cpu_ns) / (SELECT count(*) FROM steps WHERE rank = 0 AND
                                 start_ns < (SELECT max(time_ns) FROM processes)) AS cpu
-                         FROM processes WHERE role = 'rank' AND rank = 0),
-                 then_ AS (SELECT sum(cpu_ns) / (SELECT count(*) FROM reference.steps WHERE
-                                  rank = 0 AND
-                                  start_ns < (SELECT max(time_ns) FROM reference.processes)) AS cpu
-                           FROM reference.processes WHERE role = 'rank' AND rank = 0)
+                         FROM processes WHERE role = 'rank' AND rank = 0)
             SELECT (SELECT sum(gap) FROM late)
                    > 0.04 * (SELECT sum(duration_ns) FROM steps WHERE rank = 0)
                AND (SELECT avg((period = (SELECT mode(period) FROM late))::INT) FROM late) > 0.8
-               AND (SELECT now.cpu - then_.cpu FROM now, then_)
-                   < 0.5 * (SELECT sum(gap) FROM late) / (SELECT count(*) FROM gaps)
+               AND (SELECT cpu FROM now)
+                   < (SELECT avg(duration_ns) FROM steps WHERE rank = 0)
+                     - 0.5 * (SELECT sum(gap) FROM late) / (SELECT count(*) FROM gaps)
             """,
             "rank 0 waits outside data, forward, backward, optimizer and checkpoint, on little CPU"
             " and every so many steps",

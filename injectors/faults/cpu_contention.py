@@ -9,6 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.faults.monitoring_interference import POLLERS
 
 
 class CpuContention(Fault):
@@ -37,39 +38,40 @@ class CpuContention(Fault):
         return others(topology, self.core)
 
     def witness(self) -> tuple[str, str]:
-        """Others use the CPU at ordinary priority while the job's processes wait to run."""
+        """Others use the CPU at ordinary priority, and waiting for it is what a rank lost."""
+        steps = """(SELECT count(*) FROM {0}steps s WHERE s.rank = p.rank
+                    AND start_ns < (SELECT max(time_ns) FROM {0}processes))"""
+        waiting = f"""(SELECT rank, sum(run_delay_ns) * 1.0 / {steps} AS ns,
+                              sum(run_delay_ns) / sum(cpu_ns) AS share
+                       FROM {{0}}processes p WHERE role = 'rank' GROUP BY rank)"""
+        busy = f"""(SELECT coalesce(sum(cpu_ns), 0)
+                           / (SELECT max(time_ns) - min(time_ns) FROM {{0}}host)
+                    FROM {{0}}processes WHERE role = 'other' AND nice <= 0 AND name <> 'system'
+                                          AND process NOT IN {POLLERS})"""
         return (
-            """
-            WITH now AS (SELECT rank, sum(run_delay_ns) / sum(cpu_ns) AS waiting
-                         FROM processes WHERE role = 'rank' GROUP BY rank),
-                 then_ AS (SELECT rank, sum(run_delay_ns) / sum(cpu_ns) AS waiting
-                           FROM reference.processes WHERE role = 'rank' GROUP BY rank),
-                 busy AS (SELECT sum(cpu_ns) / (SELECT max(time_ns) - min(time_ns) FROM host)
-                                 AS cores
-                          FROM processes
-                          WHERE role = 'other' AND nice <= 0 AND name <> 'system'),
-                 before AS (SELECT sum(cpu_ns)
-                                   / (SELECT max(time_ns) - min(time_ns) FROM reference.host)
-                                   AS cores
-                            FROM reference.processes
-                            WHERE role = 'other' AND nice <= 0 AND name <> 'system')
-            SELECT (SELECT busy.cores > coalesce(before.cores, 0) + 0.15 FROM busy, before)
-               AND (SELECT max(now.waiting - then_.waiting) > 0.15
-                    FROM now JOIN then_ USING (rank))
+            f"""
+            SELECT {busy.format("")} > {busy.format("reference.")} + 0.15
+               AND (SELECT max(now.share - was.share) > 0.15
+                           AND max(now.ns - was.ns)
+                               > 0.4 * ((SELECT avg(duration_ns) FROM steps)
+                                        - (SELECT avg(duration_ns) FROM reference.steps))
+                    FROM {waiting.format("")} AS now JOIN {waiting.format("reference.")} AS was
+                    USING (rank))
             """,
             "processes outside the job use more of the CPU than in the reference, at ordinary"
-            " priority, while a rank waits longer for a core",
+            " priority, and a rank's waits for a core make up what its steps have lost",
         )
 
     def audit_witness(self) -> tuple[str, str]:
         """The same, the wait as a share of the CPU time that the job got."""
         return (
-            """
+            f"""
             SELECT (SELECT coalesce(sum(cpu_ns), 0) FROM processes
-                    WHERE role = 'other' AND nice <= 0 AND name <> 'system')
-                   > 0.05 * (SELECT max(time_ns) - min(time_ns) FROM host)
+                    WHERE role = 'other' AND nice <= 0 AND name <> 'system'
+                      AND process NOT IN {POLLERS.format("")})
+                   > 0.3 * (SELECT max(time_ns) - min(time_ns) FROM host)
                AND (SELECT sum(run_delay_ns) > 0.2 * sum(cpu_ns) FROM processes
                     WHERE role <> 'other')
             """,
-            "processes outside the job use the CPU while its own wait runnable",
+            "processes outside the job use a third of a core or more while its own wait runnable",
         )

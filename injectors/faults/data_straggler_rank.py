@@ -45,6 +45,7 @@ class DataStragglerRank(Fault):
             SELECT (SELECT avg(waits.gap) FROM waits)
                    > (SELECT gap FROM then_) + 0.04 * (SELECT avg(duration_ns) FROM steps)
                AND (SELECT avg(least) < 0.5 * avg(gap) FROM waits)
+               AND (SELECT sum(read_ns) > 0.5 * sum(fetch_ns) FROM loader)
                AND (SELECT count(DISTINCT late) > 1 FROM wide)
                AND (SELECT avg((late <> before)::INT) < 0.35 FROM wide)
             """,

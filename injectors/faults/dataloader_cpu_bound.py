@@ -47,7 +47,11 @@ class DataloaderCpuBound(Fault):
             """
             SELECT (SELECT sum(fetch_ns - read_ns) > 0.7 * sum(fetch_ns) FROM loader)
                AND (SELECT sum(cpu_ns) > 0.4 * sum(fetch_ns) FROM loader)
-               AND (SELECT sum(data_wait_ns) > 0.05 * sum(duration_ns) FROM steps)
+               AND (SELECT sum(data_wait_ns) > 0.25 * sum(duration_ns) FROM steps)
+               AND (SELECT coalesce(sum(cpu_ns), 0) FROM processes
+                    WHERE role = 'other' AND nice <= 0 AND name <> 'system')
+                   < 0.15 * (SELECT max(time_ns) - min(time_ns) FROM host)
             """,
-            "loader workers compute for most of each batch, and ranks wait for batches",
+            "loader workers compute for most of each batch, nobody else takes their cores, and ranks"
+            " wait for batches",
         )

@@ -12,10 +12,11 @@ from injectors.faults.base import Fault, Run, others, rank_or_job
 
 # An agent reads this much of /proc per CPU second, what only computes reads nothing; `python`
 # may be whatever records the job's own signals.
-POLLED = """(SELECT coalesce(sum(cpu_ns), 0) FROM {0}processes WHERE role = 'other'
+POLLERS = """(SELECT process FROM {0}processes WHERE role = 'other' GROUP BY process
+                     HAVING sum(read_bytes) > 1e-4 * sum(cpu_ns))"""
+POLLED = f"""(SELECT coalesce(sum(cpu_ns), 0) FROM {{0}}processes WHERE role = 'other'
                     AND name NOT IN ('system', 'python', 'python3') AND process IN
-                    (SELECT process FROM {0}processes WHERE role = 'other' GROUP BY process
-                     HAVING sum(read_bytes) > 1e-4 * sum(cpu_ns)))"""
+                    {POLLERS})"""
 
 
 class MonitoringInterference(Fault):

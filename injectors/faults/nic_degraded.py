@@ -58,7 +58,8 @@ class NicDegraded(Fault):
                           GROUP BY rank),
                  had AS (SELECT rank, avg(completed_ns - created_ns) AS ns
                          FROM reference.collectives GROUP BY rank)
-            SELECT (SELECT min(took.ns / had.ns) > 1.15 FROM took JOIN had USING (rank))
+            SELECT (SELECT count(DISTINCT host) >= 3 FROM processes WHERE role = 'rank')
+               AND (SELECT min(took.ns / had.ns) > 1.15 FROM took JOIN had USING (rank))
                AND (SELECT count(*) >= 2 FROM {queued.format("")} AS now
                     JOIN {queued.format("reference.")} AS was USING (rank)
                     WHERE now.bytes > 1.5 * was.bytes + 2000)

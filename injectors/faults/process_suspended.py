@@ -39,8 +39,9 @@ class ProcessSuspended(Fault):
     def witness(self) -> tuple[str, str]:
         """Computing takes longer on one rank, but neither CPU time nor a wait for a CPU fill it."""
         rank = """
-            (SELECT rank, forward, duration * busy AS cpu, duration * delayed AS waiting
-             FROM (SELECT rank, avg(forward_ns) AS forward, avg(duration_ns) AS duration
+            (SELECT rank, forward, usual, duration * busy AS cpu, duration * delayed AS waiting
+             FROM (SELECT rank, avg(forward_ns) AS forward, median(forward_ns) AS usual,
+                          avg(duration_ns) AS duration
                    FROM {0}steps GROUP BY rank)
              JOIN (SELECT rank, avg(cpu_ns) * interval AS busy, avg(run_delay_ns) * interval
                    AS delayed FROM {0}processes,
@@ -52,11 +53,12 @@ class ProcessSuspended(Fault):
             f"""
             SELECT coalesce((
                 SELECT bool_or(now.forward > 1.12 * was.forward AND now.cpu < 1.2 * was.cpu
+                    AND now.forward > 1.25 * now.usual AND now.usual < 1.15 * was.usual
                     AND now.waiting - was.waiting < 0.3 * (now.forward - was.forward))
                 FROM {rank.format("")} AS now JOIN {rank.format("reference.")} AS was USING (rank)
             ), false)
             AND coalesce((SELECT max(cgroup_throttled_ns) FROM host), 0) = 0
             """,
-            "the forward pass of a rank takes longer, yet it neither computes more nor waits for"
-            " a CPU, and no quota holds it back",
+            "a few forward passes of a rank take much longer than the others, yet it neither"
+            " computes more nor waits for a CPU, and no quota holds it back",
         )

@@ -68,6 +68,8 @@ class SlowLink(Fault):
                  then_ AS (SELECT rank, avg(completed_ns - created_ns) AS t
                            FROM reference.collectives GROUP BY rank)
             SELECT (SELECT min(now.t / then_.t) > 1.15 FROM now JOIN then_ USING (rank))
+               AND (SELECT count(*) FROM collectives)
+                   < 1.5 * (SELECT count(*) FROM reference.collectives)
                AND (SELECT max(queued) FROM (SELECT avg(send_queue_bytes) AS queued FROM network
                                              GROUP BY rank))
                    > 1.5 * (SELECT avg(send_queue_bytes) + 1000 FROM reference.network)
