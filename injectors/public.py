@@ -161,8 +161,11 @@ def withhold(run: RunData, what: Withheld) -> RunData:
 
 
 def progress(steps: pd.DataFrame) -> pd.DataFrame:
-    """Average rank 0's wall time over spans of 20 steps; phases are left null."""
-    own = steps[steps["rank"] == 0]
+    """Average rank 0's wall time over spans of 20 steps; phases are left null.
+
+    The first step, which may set things up, is in no average.
+    """
+    own = steps[(steps["rank"] == 0) & (steps["step"] > 0)]
     spans = own.groupby(own["step"] // PROGRESS_SPAN)
     return pd.DataFrame(
         {

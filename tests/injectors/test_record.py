@@ -84,7 +84,7 @@ def test_undecidable_case_is_labelled_by_measurement(stored):
     assert {"loader", "processes", "trace_events"} <= set(truth.missing_signals)
     case = Suite.open(out / "corpus" / "small").case(truth.id)
     assert set(case.info.signals.present) == {"steps", "logs"}
-    assert case.steps["span"].eq(20).any()
+    assert case.steps["span"].gt(10).any()
     assert case.reference.has("steps")
 
 
