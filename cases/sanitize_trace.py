@@ -29,6 +29,8 @@ LIBRARY = re.compile(
 DEVICE_LABEL = re.compile(r"GPU \d+")
 SORT_INDICES = {"process_sort_index": "pid", "thread_sort_index": "tid"}
 WHERE = "profiler's trace"
+# Numbers of the profiler's own lists: nothing refers to them, and they are a fifth of a trace.
+BOOKKEEPING = frozenset({"Ev Idx", "Record function id"})
 
 
 def scrub_trace(
@@ -42,7 +44,7 @@ def scrub_trace(
 
     Header fields off the reader's allow-list go (traceName, host_name, log lines). Strings
     lose absolute paths, host and user names and secrets; files of libraries stay relative to
-    their folder. Process and thread numbers become 1, 2, ... in order of appearance (one
+    their folder. Events lose the profiler's book-keeping numbers. Process and thread numbers become 1, 2, ... in order of appearance (one
     numbering, so that a main thread keeps its process's number); device numbers, streams and
     named tracks stay.
 
@@ -146,6 +148,8 @@ def _event(
         name: value if name in ("ph", "ts", "dur", "id") else clean(value)
         for name, value in event.items()
     }
+    if isinstance(args := result.get("args"), dict):
+        result["args"] = {name: args[name] for name in args if name not in BOOKKEEPING}
     if "ts" in event:
         result["ts"] = shifted_us(event["ts"], offset_ns)
     pid, tid = event.get("pid"), event.get("tid")

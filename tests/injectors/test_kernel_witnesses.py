@@ -103,9 +103,21 @@ def test_fallback_is_functions_given_up_that_run_op_by_op(ask):
     assert ask(cause, run(many, steps=steps(10), runtime=told), before)
     assert not ask(cause, run(many, steps=steps(10), runtime=runtime()), before)
     assert not ask(cause, run(operators(mm=1), steps=steps(10), runtime=told), before)
-    unfused = run(many, steps=steps(10), runtime=runtime())
-    assert ask("unfused_kernels", unfused, before, layers=1)
-    assert not ask("unfused_kernels", run(many, steps=steps(10), runtime=told), before, layers=1)
+
+
+def test_unfused_is_more_operators_and_fewer_fused_ones(ask):
+    def job(traces, *events):
+        return run(traces, steps=steps(10), runtime=runtime(*events))
+
+    fused = [("graph_0_cpp_fused_gelu_0", "cpu_op", 1 + place, 1, 1) for place in range(10)]
+    plain = [(f"aten::{name}", "cpu_op", 20 + 9 * place, 1, 1) for place, name in enumerate("abc")]
+    compiled = job(trace(*fused))
+    assert ask("unfused_kernels", job(trace(*fused[:2], *plain * 6)), compiled, layers=1)
+    assert not ask("unfused_kernels", job(trace(*fused, *plain * 6)), compiled, layers=1)
+    assert not ask("unfused_kernels", job(trace(*plain * 6)), job(trace(*plain)), layers=1)
+    told = (0, "recompile_limit", None, 2, "gelu, softmax")
+    given_up = job(trace(*fused[:2], *plain * 6), told)
+    assert not ask("unfused_kernels", given_up, compiled, layers=1)
 
 
 def sized(first_ms, later_ms):
