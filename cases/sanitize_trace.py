@@ -44,9 +44,9 @@ def scrub_trace(
 
     Header fields off the reader's allow-list go (traceName, host_name, log lines). Strings
     lose absolute paths, host and user names and secrets; files of libraries stay relative to
-    their folder. Events lose the profiler's book-keeping numbers. Process and thread numbers become 1, 2, ... in order of appearance (one
-    numbering, so that a main thread keeps its process's number); device numbers, streams and
-    named tracks stay.
+    their folder. Events lose the profiler's book-keeping numbers. Process and thread numbers
+    become 1, 2, ... in order of appearance (one numbering, so that a main thread keeps its
+    process's number); device numbers, streams and named tracks stay.
 
     Args:
         raw: JSON as the profiler wrote it, gzipped or not.

@@ -74,7 +74,7 @@ def repeat_text(found: Sequence[Repeated]) -> str:
         f" at least {LEAST:.0%} are asked for)"
     )
     rows = [(i.case_id, i.group, i.shipped, i.again) for i in found if not i.same]
-    return "\n\n".join([told, *([aligned(["case", "group", "shipped", "again"], rows)] * bool(rows))])
+    return f"{told}\n\n{aligned(['case', 'group', 'shipped', 'again'], rows)}" if rows else told
 
 
 def _compare(shipped: Truth, again: Truth | None, refused: dict[str, str]) -> Repeated:

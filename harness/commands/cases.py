@@ -135,10 +135,10 @@ def repeat_command(again: Path, suite: str, labels_folder: Path | None, as_json:
     from harness.repeat import LEAST, repeat_text, repeated, share
 
     found = repeated(find_suite(suite), again, labels_folder)
-    document = {"passed": share(found) >= LEAST, "share": share(found)}
-    document["labels"] = [asdict(item) for item in found]
+    passed, labels = share(found) >= LEAST, [asdict(item) for item in found]
+    document = {"passed": passed, "share": share(found), "labels": labels}
     _print(as_json, "repeated", document, lambda: repeat_text(found))
-    sys.exit(0 if document["passed"] else 1)
+    sys.exit(0 if passed else 1)
 
 
 def _print(as_json: bool, kind: str, document: dict[str, Any], text: Callable[[], str]) -> None:

@@ -52,6 +52,6 @@ class DataloaderCpuBound(Fault):
                     WHERE role = 'other' AND nice <= 0 AND name <> 'system')
                    < 0.15 * (SELECT max(time_ns) - min(time_ns) FROM host)
             """,
-            "loader workers compute for most of each batch, nobody else takes their cores, and ranks"
-            " wait for batches",
+            "loader workers compute for most of each batch, nobody else takes their cores, and"
+            " ranks wait for batches",
         )

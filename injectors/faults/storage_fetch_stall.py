@@ -37,8 +37,8 @@ class StorageFetchStall(Fault):
                AND (SELECT avg(data_wait_ns) FROM steps)
                    > (SELECT avg(data_wait_ns) + 0.03 * avg(duration_ns) FROM reference.steps)
             """,
-            "reads of as many bytes take several times as long, a good part of each batch, and ranks"
-            " wait for batches",
+            "reads of as many bytes take several times as long, a good part of each batch, and"
+            " ranks wait for batches",
         )
 
     def audit_witness(self) -> tuple[str, str]:
@@ -51,6 +51,6 @@ class StorageFetchStall(Fault):
                AND (SELECT sum(read_bytes) < 0.02 * sum(read_ns) FROM loader)
                AND (SELECT sum(data_wait_ns) > 0.25 * sum(duration_ns) FROM steps)
             """,
-            "loader workers read at less than 20 MB/s, for most of each batch and on little CPU, and"
-            " ranks wait",
+            "loader workers read at less than 20 MB/s, for most of each batch and on little CPU,"
+            " and ranks wait",
         )

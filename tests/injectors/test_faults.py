@@ -149,7 +149,7 @@ def test_trials_must_be_whole_periods(cause, parameters):
         "arms": {"a": {"fault": cause, "parameters": parameters}},
         "cases": [{"arm": "a"}],
     }
-    with pytest.raises(ValidationError, match="trials.steps must be a multiple of 3, got 8"):
+    with pytest.raises(ValidationError, match=r"trials\.steps must be a multiple of 3, got 8"):
         Scenario.model_validate(scenario)
     Scenario.model_validate({**scenario, "trials": {"steps": 9}})
 

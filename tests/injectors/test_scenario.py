@@ -99,7 +99,7 @@ def test_shipped_matrix_is_as_promised():
         "hidden_slow_read",
         "cheap_periodic_checkpoint",
     }
-    assert {s.ranks for s in scenarios} == {1, 2, 4}
+    assert {s.ranks for s in scenarios} == {1, 2, 3, 4}
     assert {split_of(s) for s in scenarios} == {"train", "dev", "public_test"}
 
 
@@ -133,7 +133,7 @@ def test_candidates_are_the_faults_that_fit_the_job(job, possible, impossible):
     scenario = Scenario.model_validate(
         {"name": "one", "arms": {}, "cases": [{"arm": "healthy"}], **job}
     )
-    found = set(candidates(scenario, devices=0))
+    found = set(candidates(scenario, 0, "all_but_progress"))
     assert possible <= found
     assert not impossible & found
     assert not [cause for cause in found if "cuda" in FAULTS[cause].needs]
@@ -288,6 +288,7 @@ def test_new_options_leave_the_digest_of_old_scenarios(tmp_path):
 
 
 STEPS_ALONE = """
+format: evalharness.scenario/1.0
 name: backward
 workload: language_model
 ranks: 2
@@ -299,7 +300,11 @@ cases: [{arm: a, withhold: all_but_steps}, {arm: healthy, withhold: all_but_step
 
 
 def test_steps_are_left_where_their_phases_tell_no_cause(tmp_path):
-    assert len(read_scenario(write(tmp_path, STEPS_ALONE)).cases) == 2
+    scenario = read_scenario(write(tmp_path, STEPS_ALONE))
+    found = set(candidates(scenario, 0, "all_but_steps"))
+    assert {"slow_link", "comm_overlap_lost", "undersized_buckets"} <= found
+    assert found < set(candidates(scenario, 0, "all_but_progress"))
+    assert "process_suspended" not in found
 
 
 @pytest.mark.parametrize(
