@@ -1,4 +1,4 @@
-"""Trivia: what no mechanism changes must not tell faulty from healthy cases."""
+"""Trivia: what no mechanism changes must not tell healthy cases from the others."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ ID_CHARACTERS = 10
 def trivia_separation(
     suite: Suite, truths: dict[str, Truth], features: pd.DataFrame
 ) -> Separation | None:
-    """Tell faulty from healthy cases by trivia alone, see `separation`."""
-    judged = [c for c in suite.case_ids if truths[c].verdict in ("faulty", "healthy")]
-    positive = np.array([truths[case_id].verdict == "faulty" for case_id in judged])
-    groups = np.array([truths[case_id].group for case_id in judged])
-    return separation(features.loc[judged], positive, groups)
+    """Tell healthy cases from all others by trivia alone, see `separation`.
+
+    Undecidable ones are among the others: beside them, a healthy case with as little recorded
+    is not given away by what is missing.
+    """
+    positive = np.array([truths[case_id].verdict != "healthy" for case_id in suite.case_ids])
+    groups = np.array([truths[case_id].group for case_id in suite.case_ids])
+    return separation(features.loc[suite.case_ids], positive, groups)
 
 
 def passes(found: Separation | None) -> bool:

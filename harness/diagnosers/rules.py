@@ -2,7 +2,8 @@
 
 It asks whether the job is slower than its reference run, then what grew: waiting for data,
 operators, competition for the host, collectives. Each rule is a few queries whose numbers are
-its evidence. Where the signals that decide are missing it abstains and names them.
+its evidence. Where the signals that decide are missing it abstains and names them; it abstains
+too where there is no reference run.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ Rule = Callable[[Case], Finding | None]
 
 def diagnose(case: Case) -> Diagnosis:
     """Apply the rules in order; the first that holds is the answer."""
+    if case.reference is None:  # every rule compares
+        return Diagnosis(verdict="abstain", confidence=0.5)
     slowdown = number(case, SLOWDOWN)
     if slowdown < SLOWER:
         return Diagnosis(verdict="healthy", confidence=0.9)

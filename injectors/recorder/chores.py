@@ -10,7 +10,7 @@ import time
 from http.client import HTTPConnection
 
 from injectors.recorder.checkpoint import Checkpoints
-from injectors.recorder.device_memory import MemoryLimit
+from injectors.recorder.cuda_allocator import MemoryLimit
 from injectors.workloads.base import Context, Program, Step
 
 METRICS_LIMIT_S = 60.0

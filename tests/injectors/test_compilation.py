@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs evalharness[record]")
 
 from injectors.kernels.inductor import NO_LIMIT, limit_graphs  # noqa: E402
-from injectors.recorder.device_memory import MemoryLimit  # noqa: E402
+from injectors.recorder.cuda_allocator import MemoryLimit  # noqa: E402
 from injectors.recorder.knobs import Knobs  # noqa: E402
 from injectors.recorder.observers import RuntimeLog  # noqa: E402
 
