@@ -51,7 +51,9 @@ class DataloaderCpuBound(Fault):
                AND (SELECT coalesce(sum(cpu_ns), 0) FROM processes
                     WHERE role = 'other' AND nice <= 0 AND name <> 'system')
                    < 0.15 * (SELECT max(time_ns) - min(time_ns) FROM host)
+               AND (SELECT min(affinity) FROM processes WHERE role = 'loader_worker')
+                   >= (SELECT min(affinity) FROM processes WHERE role = 'rank')
             """,
-            "loader workers compute for most of each batch, nobody else takes their cores, and"
-            " ranks wait for batches",
+            "loader workers compute for most of each batch on as many cores as the ranks have, which"
+            " nobody else takes, and ranks wait for batches",
         )

@@ -9,6 +9,7 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
+from injectors.faults.network_congestion import SENT
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -62,7 +63,7 @@ class SlowLink(Fault):
     def witness(self) -> tuple[str, str]:
         """Collectives of the same bytes take longer on all ranks, while bytes lie queued."""
         return (
-            """
+            f"""
             WITH now AS (SELECT rank, avg(completed_ns - created_ns) AS t FROM collectives
                          GROUP BY rank),
                  then_ AS (SELECT rank, avg(completed_ns - created_ns) AS t
@@ -70,6 +71,8 @@ class SlowLink(Fault):
             SELECT (SELECT min(now.t / then_.t) > 1.15 FROM now JOIN then_ USING (rank))
                AND (SELECT count(*) FROM collectives)
                    < 1.5 * (SELECT count(*) FROM reference.collectives)
+               AND (SELECT max(sent.bytes / before.bytes) < 1.25 FROM {SENT.format("")} AS sent
+                    JOIN {SENT.format("reference.")} AS before USING (rank))
                AND (SELECT max(queued) FROM (SELECT avg(send_queue_bytes) AS queued FROM network
                                              GROUP BY rank))
                    > 1.5 * (SELECT avg(send_queue_bytes) + 1000 FROM reference.network)
@@ -80,6 +83,6 @@ class SlowLink(Fault):
                                     / (SELECT max(time_ns) - min(time_ns) FROM reference.host)
                              FROM reference.processes WHERE role = 'other' AND name <> 'system')
             """,
-            "collectives of unchanged size take longer on every rank while bytes wait in the"
-            " send queue, and nobody else takes the ranks' cores",
+            "collectives of unchanged number and size take longer on every rank while bytes wait in"
+            " the send queue, and nobody else takes the interfaces or the ranks' cores",
         )

@@ -147,7 +147,7 @@ def test_scores_are_what_they_must_be(tmp_path):
     names = ("oracle", "silent", "shotgun", "constant", "random", "rules")
     specs = [word for name in names for word in ("-d", name)]
     status, _, err = evalharness(
-        "run", *specs, "--suite", "recorded_cpu", "--out", str(tmp_path), "--no-track"
+        "run", *specs, "--suite", "recorded_cpu", "--out", str(tmp_path), "--jobs", "2", "--no-track"
     )
     assert status == 0, err
     summaries = {
