@@ -156,7 +156,7 @@ def faulty_table(found: Sequence[Stratum]) -> str:
     """
     head = ["stratum", "null labels", "step", "sd of d", "accepted at ratio 1.00"]
     rows = [[*head, *(f"{ratio:.2f}" for ratio in FAULTY_RATIOS[1:])]]
-    for s, d in ((s, d) for s in found for d in (s.d, joined(s.d, 2))):
+    for s, d in [(one, pairs) for one in found for pairs in (one.d, joined(one.d, 2))]:
         wrong, *shares = (called(d, ratio, "faulty") for ratio in FAULTY_RATIOS)
         bound = upper_bound(sum(wrong), len(wrong))
         rows.append(

@@ -33,9 +33,10 @@ def trivia_separation(
     Undecidable ones are among the others: beside them, a healthy case with as little recorded
     is not given away by what is missing.
     """
-    positive = np.array([truths[case_id].verdict != "healthy" for case_id in suite.case_ids])
-    groups = np.array([truths[case_id].group for case_id in suite.case_ids])
-    return separation(features.loc[suite.case_ids], positive, groups)
+    judged = list(suite.case_ids)
+    positive = np.array([truths[case_id].verdict != "healthy" for case_id in judged])
+    groups = np.array([truths[case_id].group for case_id in judged])
+    return separation(features.loc[judged], positive, groups)
 
 
 def passes(found: Separation | None) -> bool:

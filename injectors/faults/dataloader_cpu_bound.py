@@ -54,6 +54,6 @@ class DataloaderCpuBound(Fault):
                AND (SELECT min(affinity) FROM processes WHERE role = 'loader_worker')
                    >= (SELECT min(affinity) FROM processes WHERE role = 'rank')
             """,
-            "loader workers compute for most of each batch on as many cores as the ranks have, which"
-            " nobody else takes, and ranks wait for batches",
+            "loader workers compute for most of each batch on as many cores as the ranks have,"
+            " which nobody else takes, and ranks wait for batches",
         )

@@ -146,9 +146,8 @@ def test_check_and_audit_pass():
 def test_scores_are_what_they_must_be(tmp_path):
     names = ("oracle", "silent", "shotgun", "constant", "random", "rules")
     specs = [word for name in names for word in ("-d", name)]
-    status, _, err = evalharness(
-        "run", *specs, "--suite", "recorded_cpu", "--out", str(tmp_path), "--jobs", "2", "--no-track"
-    )
+    options = ["--suite", "recorded_cpu", "--out", str(tmp_path), "--jobs", "2", "--no-track"]
+    status, _, err = evalharness("run", *specs, *options)
     assert status == 0, err
     summaries = {
         name: json.loads((tmp_path / "recorded_cpu" / name / "summary.json").read_text())
