@@ -35,9 +35,13 @@ def allow_inspection(allowed: bool) -> None:
 def children(pid: int) -> list[int]:
     """Return the process ids of the children of `pid`; empty when it has ended."""
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:  # it has ended, perhaps while it was listed
+        return []
+    for thread in threads:
         try:
-            found += [int(text) for text in path.read_text().split()]
+            found += [int(text) for text in (thread / "children").read_text().split()]
         except OSError:  # a thread or the process ended meanwhile
             continue
     return found

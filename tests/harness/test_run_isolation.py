@@ -248,6 +248,16 @@ def test_what_outlives_a_case_is_killed(run: Run, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+def test_a_process_that_ends_while_it_is_listed_has_no_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(_: Path) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "iterdir", gone)
+    assert descendants(os.getpid()) == []
+
+
 def test_fork_that_returns_twice_answers_once(run: Run) -> None:
     assert json.loads(run("both_return").answer) == {"verdict": "healthy"}
 
