@@ -61,7 +61,7 @@ def read_layout(folder: Path) -> CaseFiles:
         BundleError: a file is missing, undeclared, not a plain file, or misnamed.
         RecordError: case.json breaks its record.
     """
-    files = _plain_files(folder)
+    files = plain_files(folder)
     if files.pop(CASE_FILE, None) is None:
         raise BundleError("must exist", where=folder / CASE_FILE)
     info = read_record(folder / CASE_FILE, CaseInfo)
@@ -73,7 +73,7 @@ def read_layout(folder: Path) -> CaseFiles:
     return CaseFiles(info, run, reference if reference.signals else None)
 
 
-def _plain_files(folder: Path) -> dict[str, Path]:
+def plain_files(folder: Path) -> dict[str, Path]:
     """All files below `folder` by relative name; links, sockets and the like are refused."""
     if not folder.is_dir():
         raise BundleError("must be a case's folder", where=folder)

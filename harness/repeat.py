@@ -70,7 +70,7 @@ def repeat_text(found: Sequence[Repeated]) -> str:
     same = sum(item.same for item in found)
     told = (
         f"{same} of {len(found)} labels of {len({item.group for item in found})} groups were"
-        f" accepted again with overlapping intervals ({same / len(found):.0%},"
+        f" accepted again with overlapping intervals ({share(found):.0%},"
         f" at least {LEAST:.0%} are asked for)"
     )
     rows = [(i.case_id, i.group, i.shipped, i.again) for i in found if not i.same]

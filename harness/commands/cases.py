@@ -135,8 +135,9 @@ def repeat_command(again: Path, suite: str, labels_folder: Path | None, as_json:
     from harness.repeat import LEAST, repeat_text, repeated, share
 
     found = repeated(find_suite(suite), again, labels_folder)
-    passed, labels = share(found) >= LEAST, [asdict(item) for item in found]
-    document = {"passed": passed, "share": share(found), "labels": labels}
+    same, labels = share(found), [asdict(item) for item in found]
+    passed = same >= LEAST
+    document = {"passed": passed, "share": same, "labels": labels}
     _print(as_json, "repeated", document, lambda: repeat_text(found))
     sys.exit(0 if passed else 1)
 

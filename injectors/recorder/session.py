@@ -318,7 +318,6 @@ class Session:
         shutil.rmtree(self.folder / name, ignore_errors=True)
         sampler = self.sampler(job)
         time.sleep(0.05)
-        sampler.start_ns = start_ns = time.monotonic_ns()
         with sampler:
             answers = job.order(
                 "window",
@@ -326,7 +325,7 @@ class Session:
                 steps=scenario.steps,
                 profiled=scenario.profiled_steps,
                 stacks=scenario.stacks,
-                start_ns=start_ns,
+                start_ns=sampler.start_ns,
             )
         return write_window(self.folder / name, answers, sampler.tables())
 

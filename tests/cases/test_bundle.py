@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import bundle
 from cases.bundle import RunData, Suite, find_suite, read_case_digest, write_case
 from cases.case import Case
 from cases.documents import read_record
@@ -64,6 +65,25 @@ def test_changed_value_changes_the_digest(case_folder: Path, part: str) -> None:
     suite = Suite.open(case_folder.parent)
     with pytest.raises(BundleError, match="digest"):
         suite.verify_case(case_folder.name)
+
+
+def test_content_is_read_again_only_after_a_change(
+    case_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, reads = Suite.open(case_folder.parent), []
+    digest = bundle.read_case_digest
+    monkeypatch.setattr(bundle, "read_case_digest", lambda f: reads.append(f) or digest(f))
+    for _ in range(3):
+        suite.verify_case(case_folder.name)
+    assert reads == [case_folder]
+    path = case_folder / "signals" / "host.parquet"
+    was, frame = path.stat(), to_frame(read_table(path, "host"))
+    frame.loc[2, "cpu_busy_ns"] += 1
+    write_table(path, to_arrow("host", frame))
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))  # hides nothing
+    with pytest.raises(BundleError, match="digest"):
+        suite.verify_case(case_folder.name)
+    assert reads == [case_folder] * 2
 
 
 @pytest.mark.parametrize(
