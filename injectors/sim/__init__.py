@@ -1,0 +1,1 @@
+"""The simulated backend: jobs of many GPUs, broken at the mechanism, without a GPU."""
