@@ -6,10 +6,11 @@ runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from cases.documents import read_record
 from cases.schema import CaseId, CauseName, Decoy, Fault, Interval, Record, Split, Verdict
@@ -86,6 +87,52 @@ class Validation(Record):
         return self
 
 
+class Counterfactual(Record):
+    """Why the label of a simulated case holds: the same seeds with and without its faults.
+
+    Attributes:
+        seconds: Mean seconds of a step for each seed, by which injections were there: `none`,
+            all of them (`0` or `0+1`), and every set between, numbers as in `injections`.
+        injections: Causes that were injected, in the order of their numbers; those that
+            turned out to cost too little are no faults of the label.
+        ratio: All over none, the mean over the seeds with the bounds that decide; with one seed
+            the difference is exact and both bounds are the value.
+        shipped_ratio: As in `Validation`; the shipped run has a seed of its own.
+        ablated: What was taken away from a healthy job that is asked about without a reference
+            run: cause -> mean seconds of a step without it, for each seed.
+    """
+
+    rule: Literal["simulated: same seeds with and without"]
+    seeds: tuple[NonNegativeInt, ...] = Field(min_length=1)
+    injections: tuple[CauseName, ...] = ()
+    seconds: dict[str, tuple[PositiveFloat, ...]]
+    threshold: float
+    ratio: Interval
+    shipped_ratio: float
+    decision: Literal["faulty", "healthy"]
+    ablated: dict[CauseName, tuple[PositiveFloat, ...]] = {}
+
+    @model_validator(mode="after")
+    def _every_set_has_every_seed(self) -> Counterfactual:
+        count = len(self.injections)
+        sets = {set_name(i for i in range(count) if bits >> i & 1) for bits in range(2**count)}
+        if set(self.seconds) != sets:
+            raise ValueError(f"seconds must be given for {sorted(sets)}, got {list(self.seconds)}")
+        for name, values in (*self.seconds.items(), *self.ablated.items()):
+            if len(values) != len(self.seeds):
+                raise ValueError(f"{name} must have {len(self.seeds)} seeds, got {len(values)}")
+        return self
+
+
+def set_name(numbers: Iterable[int]) -> str:
+    """Name a set of injections by their numbers.
+
+    >>> set_name([1, 0]), set_name([])
+    ('0+1', 'none')
+    """
+    return "+".join(str(number) for number in sorted(numbers)) or "none"
+
+
 class Witness(Record):
     """A query that is true (non-zero) on this case and false (zero or null) on others.
 
@@ -112,7 +159,7 @@ class Truth(Record):
     split: Split
     twin: CaseId | None = None
     witness: Witness | None = None
-    validation: Validation
+    validation: Validation | Counterfactual
     recipe: dict[str, Any] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -20,6 +20,9 @@ from cases.schema import Name, Record
 from injectors.ablations import Ablation
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS, Fault, Injection
+from injectors.sim.job import Places
+from injectors.sim.machine import MACHINES
+from injectors.sim.workloads import SIMULATED, SimulatedWorkload
 from injectors.workloads import WORKLOADS, Workload
 
 HEALTHY = "healthy"
@@ -37,7 +40,22 @@ SETTINGS: dict[str, Any] = {
     "threads": 1,  # threads of an operator
     "workload": {},  # parameters that replace the scenario's
 }
-Withheld = Literal["nothing", "all_but_progress", "all_but_steps"]
+Withheld = Literal[
+    "nothing",
+    "all_but_progress",
+    "all_but_steps",
+    # Of simulated cases only, by their names in the taxonomy's `insufficient`:
+    "step_walls_only",
+    "single_rank_trace",
+    "collectives_without_token_counts",
+    "version_drop_without_counters",
+    "coarse_sampling",
+    "coarse_microbatch_timers",
+    "unaligned_clocks",
+    "congestion_mark_only",
+    "unlogged_preemptions",
+]
+RECORDED_WITHHELD: tuple[Withheld, ...] = ("nothing", "all_but_progress", "all_but_steps")
 
 
 class Trials(Record):
@@ -118,12 +136,15 @@ class Scenario(Record):
     With `hosts` above 1 the ranks are spread over so many hosts, network namespaces of one
     machine, and those of a host share its interface; else each rank has an interface of its own.
     `link_mbit_per_s` is what an interface carries in a healthy job; by default what it can.
+    Workloads that exist only in the simulator run on a `machine` with GPUs; how many hosts they
+    have follows from it. There `trials` mean nothing: costs are exact.
     """
 
     format: str = "evalharness.scenario/1.0"
     name: Name
     workload: str
     parameters: dict[str, Any] = {}
+    machine: str = "cpu"
     ranks: PositiveInt = 1
     cores: PositiveInt = 2
     pinned: bool = False
@@ -143,10 +164,10 @@ class Scenario(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
-        if self.workload not in WORKLOADS:
-            raise ValueError(
-                f"unknown workload {self.workload!r}, must be one of {sorted(WORKLOADS)}"
-            )
+        known = {**WORKLOADS, **SIMULATED}
+        if self.workload not in known:
+            raise ValueError(f"unknown workload {self.workload!r}, must be one of {sorted(known)}")
+        self._check_machine()
         self.build_workload().check_ranks(self.ranks)
         if self.profiled_steps > self.steps - 2:
             raise ValueError(f"profiled_steps must be below steps - 1, got {self.profiled_steps}")
@@ -157,30 +178,60 @@ class Scenario(Record):
                 )
             if case.arm in self.ablations():
                 raise ValueError(f"case arm {case.arm!r} is an ablation, which makes no case")
-            if case.withhold == "all_but_steps":
+            if case.withhold == "all_but_steps" and not self.simulated_only:
                 self._check_hidden_in_backward(case.arm)
+            if case.withhold not in RECORDED_WITHHELD and not self.simulated_only:
+                raise ValueError(f"withhold {case.withhold!r} is for simulated workloads alone")
         if HEALTHY in self.arms:
             raise ValueError(f"{HEALTHY!r} names the job without injection and can't be an arm")
         self._check_pairs_of_arms()
         if self.hosts > self.ranks:
             raise ValueError(f"hosts must be at most {self.ranks}, got {self.hosts}")
-        if "network_shaping" in self.needs() and self.ranks < 2:
+        if "network_shaping" in self.needs() and self.ranks < 2 and not self.simulated_only:
             raise ValueError("a slow link needs at least 2 ranks")
         for name, arm in self.arms.items():
             if arm.both is None and not (own := arm.injection()).fits(self):
                 what = arm.fault or arm.decoy
                 raise ValueError(
                     f"arm {name!r}: {what} must have a workload of"
-                    f" {list(own.workloads or WORKLOADS)} that offers it, and at least"
+                    f" {self._offering(own)} that offers it, and at least"
                     f" {own.least_ranks} ranks, got {self.workload} on {self.ranks}"
                 )
         for name, fault in self.faults().items():
             rank = getattr(fault, "rank", None)
             if rank is not None and rank >= self.ranks:
                 raise ValueError(f"arm {name!r}: rank must be below {self.ranks}, got {rank}")
-            if reason := fault.misfit(self):
+            look = fault.simulated_misfit if self.simulated_only else fault.misfit
+            if reason := look(self):
                 raise ValueError(f"arm {name!r}: {reason}")
         return self
+
+    def _offering(self, injection: Injection) -> list[str]:
+        if self.simulated_only:
+            return [] if injection.simulated is None else list(injection.simulated or SIMULATED)
+        return list(injection.workloads or WORKLOADS)
+
+    def _check_machine(self) -> None:
+        if self.machine not in MACHINES:
+            raise ValueError(f"machine must be one of {sorted(MACHINES)}, got {self.machine!r}")
+        if self.simulated_only == (MACHINES[self.machine].gpu is None):
+            raise ValueError(
+                f"machine must be {'one with GPUs' if self.simulated_only else 'cpu'} for"
+                f" {self.workload}, got {self.machine!r}"
+            )
+
+    @property
+    def simulated_only(self) -> bool:
+        """Whether the workload exists only in the simulator."""
+        return self.workload in SIMULATED
+
+    @property
+    def places(self) -> Places:
+        """Where the ranks of a simulated job run."""
+        workload = self.build_workload()
+        if isinstance(workload, SimulatedWorkload):
+            return workload.places(self.ranks, MACHINES[self.machine])
+        return Places(ranks=self.ranks, per_host=-(-self.ranks // self.hosts), data=self.ranks)
 
     def _check_hidden_in_backward(self, arm: str) -> None:
         if self.build_workload().parallelism(self.ranks) != {"data": self.ranks}:
@@ -191,7 +242,7 @@ class Scenario(Record):
 
     def host(self, rank: int) -> int:
         """Return the number of the host that a rank runs on."""
-        return rank * self.hosts // self.ranks
+        return self.places.host(rank) if self.simulated_only else rank * self.hosts // self.ranks
 
     def interface(self, rank: int) -> int:
         """Return the number of a rank's network interface."""
@@ -208,7 +259,7 @@ class Scenario(Record):
         if self.question == "audit":
             if any(case.withhold != "nothing" for case in self.cases):
                 raise ValueError("an audit without signals can't be answered: withhold nothing")
-            if not self.ablations():
+            if not self.ablations() and not self.simulated_only:
                 raise ValueError("an audit needs ablations: healthy means headroom was looked for")
         for name, ablation in self.ablations().items():
             self.build_workload(ablation.workload)
@@ -224,6 +275,8 @@ class Scenario(Record):
             first, second = (singles[member] for member in pair)
             if first.cause == second.cause:
                 raise ValueError(f"arm {name!r}: must combine two causes, got {first.cause} twice")
+            if self.simulated_only:
+                continue
             if shared := sorted(set(first.settings()) & set(second.settings()) - {"environment"}):
                 raise ValueError(f"arm {name!r}: both faults set {shared}")
             started = first.settings() or second.settings()
@@ -232,7 +285,8 @@ class Scenario(Record):
 
     def build_workload(self, changes: Mapping[str, Any] | None = None) -> Workload:
         """Return the workload with validated parameters, some of them changed."""
-        return WORKLOADS[self.workload].model_validate({**self.parameters, **(changes or {})})
+        kind: type[Workload] = {**WORKLOADS, **SIMULATED}[self.workload]
+        return kind.model_validate({**self.parameters, **(changes or {})})
 
     def settings(self) -> dict[str, Any]:
         """Return what every job of this scenario starts with, unless an arm asks otherwise."""

@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from cases.errors import ScenarioError
 from cases.schema import JOB, Locus, Record, Topology
 
 if TYPE_CHECKING:
     from injectors.recorder.knobs import Knobs
     from injectors.recorder.network import Network
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class Run(Protocol):
@@ -56,19 +58,37 @@ class Injection(Record, ABC):
     Attributes:
         needs: Capabilities of the machine by name, see injectors.capabilities.
         workloads: Names of the workloads in which it can act; empty: all.
+        simulated: The same of workloads that exist only in the simulator; None: it has no
+            `perturb`, and `why_not_simulated` says why.
         least_ranks: Ranks that the job must have.
+        least_hosts: Hosts that a simulated job must have.
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
     workloads: ClassVar[tuple[str, ...]] = ()
+    simulated: ClassVar[tuple[str, ...] | None] = None
+    why_not_simulated: ClassVar[str] = "its mechanism is not modelled"
     least_ranks: ClassVar[int] = 1
+    least_hosts: ClassVar[int] = 1
 
     @classmethod
     def fits(cls, scenario: Scenario) -> bool:
         """Tell whether it can act in the scenario's job at all, whatever its parameters."""
+        if scenario.simulated_only:
+            if cls.simulated is None or scenario.places.hosts < cls.least_hosts:
+                return False
+            names = cls.simulated
+        else:
+            names = cls.workloads
         return (
-            scenario.workload in (cls.workloads or (scenario.workload,))
+            scenario.workload in (names or (scenario.workload,))
             and scenario.ranks >= cls.least_ranks
+        )
+
+    def perturb(self, job: Job) -> None:
+        """Edit the simulated job's mechanism; the job is the fault's own copy."""
+        raise ScenarioError(
+            f"can't be simulated ({self.why_not_simulated})", where=type(self).__name__
         )
 
     def settings(self) -> dict[str, Any]:
@@ -118,6 +138,14 @@ class Fault(Injection):
     def audit_witness(self) -> tuple[str, str] | None:
         """The same without a reference run; None where the signals need one to tell."""
         return None
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """Why a simulated job can't show it as labelled; None where it can."""
+        return None
+
+    def simulated_witness(self) -> tuple[str, str]:
+        """The witness of simulated cases, which have other signals than jobs on CPUs."""
+        return self.witness()
 
 
 def uneven(scenario: Scenario, every: int) -> str | None:
