@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from cases.taxonomy import Taxonomy
 from harness.checklist import Checklist
-from harness.judge import Truth
+from harness.judge import Ablated, Counterfactual, PairedTrials, Truth
 from injectors.joint import joint_problems
-from injectors.label_rule import decide, lost_fraction, recompute
+from injectors.label_rule import decide, lost_fraction, recompute, shows
+from injectors.sim.counterfactual import problems as simulated_problems
 
 COST_TOLERANCE = 1e-6
 
@@ -22,12 +23,14 @@ def check_label(
     decided = truth.validation.decision
     wrong = truth.verdict in ("faulty", "healthy") and decided != truth.verdict
     problems = [f"the verdict is {truth.verdict}, the samples decided {decided}"] if wrong else []
-    checklist.add("label_rule", truth.id, problems + recompute(truth.validation))
-    checklist.add("cost", truth.id, _cost_problems(truth))
-    if truth.validation.alone or len(truth.faults) > 1:
-        checklist.add("joint", truth.id, joint_problems(truth.validation, truth.faults))
-    if truth.validation.ablations:
-        checklist.add("headroom", truth.id, _headroom_problems(truth))
+    if isinstance(truth.validation, Counterfactual):
+        problems += simulated_problems(truth.validation, truth.faults)
+        if not shows(decided, truth.validation.shipped_ratio):
+            problems.append(f"the shipped run shows {truth.validation.shipped_ratio:.3f}")
+        checklist.add("label_rule", truth.id, problems)
+    else:
+        checklist.add("label_rule", truth.id, problems + recompute(truth.validation))
+        _check_measured(checklist, truth)
     names = {
         name for fault in truth.faults for name in (fault.cause, *fault.acceptable, *fault.symptoms)
     }
@@ -43,8 +46,18 @@ def check_label(
         checklist.add("witness_false", truth.id, problems)
 
 
-def _cost_problems(truth: Truth) -> Iterator[str]:
-    fresh = truth.validation.fresh
+def _check_measured(checklist: Checklist, truth: Truth) -> None:
+    """Check what only a label of measured trials has."""
+    validation = truth.validation
+    assert not isinstance(validation, Counterfactual)
+    checklist.add("cost", truth.id, _cost_problems(truth, validation.fresh))
+    if validation.alone or len(truth.faults) > 1:
+        checklist.add("joint", truth.id, joint_problems(validation, truth.faults))
+    if validation.ablations:
+        checklist.add("headroom", truth.id, _headroom_problems(validation.ablations))
+
+
+def _cost_problems(truth: Truth, fresh: PairedTrials | None) -> Iterator[str]:
     if len(truth.faults) == 1 and fresh:
         found, stated = lost_fraction(fresh), truth.faults[0].lost_fraction
         again, before = ((cost.value, cost.low, cost.high) for cost in (found, stated))
@@ -52,8 +65,8 @@ def _cost_problems(truth: Truth) -> Iterator[str]:
             yield f"the fresh samples give {found}, the label states {stated}"
 
 
-def _headroom_problems(truth: Truth) -> Iterator[str]:
-    for tried in truth.validation.ablations:
+def _headroom_problems(ablations: Sequence[Ablated]) -> Iterator[str]:
+    for tried in ablations:
         decision = decide(tried.trials)
         if decision.verdict != "healthy":
             yield f"the job may be faster without what {tried.cause} costs: {decision}"

@@ -15,10 +15,13 @@ from cases.case import Case, Recording
 from cases.digest import suite_digest
 from cases.errors import BundleError, RecordError
 from cases.schema import CaseInfo
-from cases.truth import Truth, read_truth
+from cases.truth import Ablated, Counterfactual, PairedTrials, Truth, read_truth
 from scorers.inputs import Label
 
 __all__ = [
+    "Ablated",
+    "Counterfactual",
+    "PairedTrials",
     "Truth",
     "duration_ns",
     "label_of",
