@@ -369,6 +369,15 @@ class Serving:
         draft_cost_q16: A draft pass over a decode pass of the model.
         disaggregated: Whether prefill and decode run in two pools, with the keys and values sent
             between them at `transfer_bytes_per_s`.
+        requests: A recording lasts until as many tokens were generated as the answers of so many
+            requests have; clients go on asking.
+        concurrency: Requests that clients have open at a time at most; 0: no bound.
+        scattered_q16: Share of requests that a sticky router sends by load all the same.
+        unchunked_q16: Share of prompts that are computed whole although prompts are cut.
+        uncached_q16: Share of requests whose keys and values are not kept.
+        reserve_answers: Whether admission books the blocks of the whole answer, so that nothing
+            is ever evicted.
+        watermark_q16: Share of the blocks that admission leaves free.
     """
 
     engines: int = 1
@@ -394,6 +403,13 @@ class Serving:
     draft_cost_q16: int = 6554
     disaggregated: bool = False
     transfer_bytes_per_s: int = 25 * 10**9
+    requests: int = 240
+    concurrency: int = 48
+    scattered_q16: int = 0
+    unchunked_q16: int = 0
+    uncached_q16: int = 0
+    reserve_answers: bool = False
+    watermark_q16: int = ONE // 100
 
 
 @dataclass
