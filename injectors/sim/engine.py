@@ -1,0 +1,142 @@
+"""The interpreter of op programs: when every op of a step happens on every rank.
+
+    engine = Engine(program, LoaderShape(workers=4), seed=7)
+    times = engine.step(0, conditions)
+
+Ops are taken in program order, each on all of its ranks at once; what one does is written down
+in docs/simulator.md. Time is int64 ns since the job began, factors are Q16, and the noise of an
+op on a rank depends on (seed, step, path, rank) alone. There are two backends, numba and numpy,
+that give the same numbers bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+
+from injectors.sim.compiled import Compiled, compile_program
+from injectors.sim.noise import extend, key
+from injectors.sim.noise_classes import Spread, ordinary
+from injectors.sim.program import (
+    QUEUE_DEPTH,
+    STREAMS,
+    THREADS,
+    Conditions,
+    Kind,
+    LoaderShape,
+    Program,
+    StepTimes,
+)
+from injectors.sim.program_checks import problems
+from injectors.sim.state import Interpreter, absent_times, beginning, given, shapes
+
+BACKENDS = ("auto", "numba", "numpy")
+
+
+class Engine:
+    """A program in progress; `step` moves all ranks through one step.
+
+    Args:
+        program: What a step does.
+        loader: How batches are handed out.
+        seed: Of all noise.
+        backend: "numba", "numpy", or "auto": numba where it is installed.
+        spread: Tables of noise; None for those of real jobs.
+        queue_depth: Launches that may be outstanding on a stream.
+
+    Attributes:
+        backend: The backend in use.
+
+    Raises:
+        ValueError: The program cannot be interpreted as written, or the backend is unknown.
+        ImportError: The backend is "numba", which is not installed.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        loader: LoaderShape,
+        seed: int,
+        backend: str = "auto",
+        *,
+        spread: Spread | None = None,
+        queue_depth: int = QUEUE_DEPTH,
+    ) -> None:
+        for problem in problems(program):
+            raise ValueError(problem)
+        self._compiled = compile_program(program, queue_depth)
+        self._seed = seed
+        self._shapes = shapes(program)
+        self._state = beginning(self._compiled, loader)
+        self._times = absent_times(self._compiled)
+        self._taken = 0
+        self._entry = _entry_threads(program)
+        self.backend, self._interpreter = _interpreter(
+            backend, self._compiled, spread or ordinary(), loader
+        )
+
+    def step(self, number: int, conditions: Conditions) -> StepTimes:
+        """Interpret one step, which begins where the last one ended.
+
+        Args:
+            number: Of the step; part of the key of its noise.
+            conditions: What differs in this step.
+
+        Returns:
+            Arrays that the next call writes into: copy what is to be kept (see `columns`).
+        """
+        keys = extend(key(self._seed, "engine", number), self._compiled.entity)
+        arrays = given(conditions, self._shapes)
+        self._interpreter.run(keys, arrays, self._state, self._times, self._taken)
+        self._taken += self._compiled.batches
+        self._carry()
+        return StepTimes(*self._times)
+
+    def _carry(self) -> None:
+        """Keep the ends of launches that the next step's may have to wait for."""
+        state, launches = self._state, self._compiled.launches
+        begins = state.cpu[self._entry].min(axis=0)
+        for stream in range(STREAMS):
+            late = bool((state.free[stream] > begins).any()) and len(state.carried) > 0
+            if late:
+                if not state.outstanding[stream]:
+                    state.carried[stream] = 0  # over before this step began
+                state.carried[stream] = launches.carry(
+                    stream, self._times.end, state.carried[stream]
+                )
+            state.outstanding[stream] = late
+
+
+def columns(times: StepTimes, ranks: Sequence[int]) -> StepTimes:
+    """Copy the columns of some ranks out of a step's times."""
+    chosen = np.asarray(ranks, np.int64)
+    return StepTimes(**{f.name: getattr(times, f.name)[:, chosen] for f in fields(times)})
+
+
+def _interpreter(
+    backend: str, compiled: Compiled, spread: Spread, loader: LoaderShape
+) -> tuple[str, Interpreter]:
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}")
+    if backend != "numpy":
+        try:
+            from injectors.sim.engine_numba import NumbaInterpreter
+        except ImportError:
+            if backend == "numba":
+                raise
+        else:
+            return "numba", NumbaInterpreter(compiled, spread, loader)
+    from injectors.sim.engine_numpy import NumpyInterpreter
+
+    return "numpy", NumpyInterpreter(compiled, spread, loader)
+
+
+def _entry_threads(program: Program) -> list[int]:
+    """Threads that begin a step by themselves; others wait for one first, by a JOIN."""
+    first: dict[int, Kind] = {}
+    for op in program.ops:
+        first.setdefault(int(op.thread), op.kind)
+    entry = [thread for thread, kind in first.items() if kind != Kind.JOIN]
+    return sorted(entry) or list(range(THREADS))
