@@ -155,7 +155,7 @@ class _Maker:
         common: dict[str, Any] = {
             "id": info.id,
             "group": scenario.name,
-            "split": split_of(scenario),
+            "split": split_of(scenario.name),
             "twin": self._twin_id(plan),
             "validation": result,
             "recipe": {
@@ -261,7 +261,7 @@ def missing(info: CaseInfo, whole: RunData) -> tuple[str, ...]:
     return tuple(name for name in SIGNALS if name in had - set(info.signals.present))
 
 
-def split_of(scenario: Scenario) -> Split:
+def split_of(group: str) -> Split:
     """Draw the split of a whole group from its name: 50 % train, 25 % dev, 25 % test."""
-    draw = hashlib.sha256(scenario.name.encode()).digest()[0] % 4
+    draw = hashlib.sha256(group.encode()).digest()[0] % 4
     return SPLITS[max(0, draw - 1)]

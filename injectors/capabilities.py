@@ -38,6 +38,11 @@ class Capability:
         return self.ok
 
 
+def simulator() -> Capability:
+    """Whether what only the simulator can break can be broken for real: never."""
+    return Capability(False, "simulated only: --backend sim")
+
+
 def attempt(
     command: Sequence[str | Path],
     found: str = "works",

@@ -33,6 +33,7 @@ from injectors.capabilities import (
     network_shaping,
     nvml,
     packet_loss,
+    simulator,
 )
 from injectors.leftovers import Say, clean_machine, clean_suite, scratch_folder, sole_recorder
 from injectors.null_study import LABELS, NullLabel, cut_torn_line, missing, read_labels
@@ -53,6 +54,7 @@ CAPABILITIES: dict[str, Callable[[], Capability]] = {
     "nvml": nvml,
     "packet_loss": packet_loss,
     "several_gpus": lambda: cuda(2),
+    "simulator": simulator,
     "two_cores": lambda: cores(2),
 }
 

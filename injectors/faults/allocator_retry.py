@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveFloat
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class AllocatorRetry(Fault):
@@ -26,20 +28,27 @@ class AllocatorRetry(Fault):
     """
 
     cause: ClassVar[str] = "allocator_retry_fragmentation"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     needs: ClassVar[tuple[str, ...]] = ("cuda",)
     workloads: ClassVar[tuple[str, ...]] = ("language_model", "image_classifier")
     headroom: PositiveFloat = 0.1
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Tell whether sizes vary: blocks of one size always fit."""
         job = scenario.build_workload()
         varied = getattr(job, "mixed_lengths", False) or getattr(job, "sizes", 1) > 1
-        return super().fits(scenario) and varied
+        return super().recorded_fits(scenario) and varied
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Limit the memory."""
         return run.knobs.turned(memory_headroom=self.headroom)
+
+    def perturb(self, job: Job) -> None:
+        """Let allocation fail the more often the less room is left, and fill the memory."""
+        job.host.retry_every = max(1, round(self.headroom * 40))
+        job.host.retry_ns = 40_000_000
+        job.gpus.memory_used_q16 = 64880
 
     def witness(self) -> tuple[str, str]:
         """The allocator's count of retries grows in steady state."""

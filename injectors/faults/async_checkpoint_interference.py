@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from injectors.faults.base import Run
 from injectors.faults.saving import Saving
+from injectors.sim.job import ONE
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class AsyncCheckpointInterference(Saving):
@@ -18,6 +23,7 @@ class AsyncCheckpointInterference(Saving):
     """
 
     cause: ClassVar[str] = "async_checkpoint_interference"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Ask for such checkpoints; one that is being written when they end is left off."""
@@ -26,6 +32,13 @@ class AsyncCheckpointInterference(Saving):
             checkpoint_megabytes=self.megabytes,
             checkpoint_thread=1.0,
         )
+
+    def perturb(self, job: Job) -> None:
+        """Save from a thread that holds the interpreter half of the time meanwhile."""
+        job.checkpoint.every = self.every
+        job.checkpoint.bytes = round(self.megabytes * 10**6)
+        job.checkpoint.asynchronous = True
+        job.checkpoint.lock_share_q16 = ONE // 2
 
     def witness(self) -> tuple[str, str]:
         """Steps that don't save are slow, while the job writes much more than before."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class AttentionBackendFallback(Fault):
@@ -22,19 +24,25 @@ class AttentionBackendFallback(Fault):
     """
 
     cause: ClassVar[str] = "attention_backend_fallback"
+    simulated: ClassVar[tuple[str, ...] | None] = TRANSFORMERS
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     layers: PositiveInt
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Only the library's attention has a fused kernel to leave."""
         return (
-            super().fits(scenario) and getattr(scenario.build_workload(), "attention", "") == "sdpa"
+            super().recorded_fits(scenario)
+            and getattr(scenario.build_workload(), "attention", "") == "sdpa"
         )
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Take the first `layers` layers off the flash kernel."""
         return run.knobs.turned(math_layers=float(self.layers))
+
+    def perturb(self, job: Job) -> None:
+        """Write scores and weights out in all layers."""
+        job.framework.attention = "math"
 
     def witness(self) -> tuple[str, str]:
         """Calls of the fused kernel give way to calls of the mathematical path."""

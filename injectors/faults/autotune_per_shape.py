@@ -12,6 +12,7 @@ from injectors.faults.base import Fault, Run
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 LEAST_SIZES = 8
 
@@ -26,18 +27,24 @@ class AutotunePerShape(Fault):
     """
 
     cause: ClassVar[str] = "autotune_per_shape"
+    simulated: ClassVar[tuple[str, ...] | None] = ("vision", "diffusion")
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     tries: PositiveInt = 1
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Tell whether sizes are so many that not all are soon known."""
         sizes = getattr(scenario.build_workload(), "sizes", 1)
-        return super().fits(scenario) and sizes >= LEAST_SIZES
+        return super().recorded_fits(scenario) and sizes >= LEAST_SIZES
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Switch the benchmark mode on, with nothing known yet."""
         return run.knobs.turned(tuning_tries=float(self.tries), tuned_since=time.monotonic())
+
+    def perturb(self, job: Job) -> None:
+        """Tune for a new shape every fourth step."""
+        job.compiler.autotune_every = 4
+        job.compiler.autotune_ns = self.tries * 60_000_000
 
     def witness(self) -> tuple[str, str]:
         """Of steps of one size the first is slow and later ones are not, unlike before."""

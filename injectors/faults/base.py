@@ -75,14 +75,26 @@ class Injection(Record, ABC):
     def fits(cls, scenario: Scenario) -> bool:
         """Tell whether it can act in the scenario's job at all, whatever its parameters."""
         if scenario.simulated_only:
-            if cls.simulated is None or scenario.places.hosts < cls.least_hosts:
-                return False
-            names = cls.simulated
-        else:
-            names = cls.workloads
+            return cls.simulated_fits(scenario)
+        return cls.recorded_fits(scenario)
+
+    @classmethod
+    def recorded_fits(cls, scenario: Scenario) -> bool:
+        """The same of a job that runs for real."""
         return (
-            scenario.workload in (names or (scenario.workload,))
+            scenario.workload in (cls.workloads or (scenario.workload,))
             and scenario.ranks >= cls.least_ranks
+            and "simulator" not in cls.needs
+        )
+
+    @classmethod
+    def simulated_fits(cls, scenario: Scenario) -> bool:
+        """The same of a job that exists only in the simulator."""
+        return (
+            cls.simulated is not None
+            and scenario.workload in (cls.simulated or (scenario.workload,))
+            and scenario.ranks >= cls.least_ranks
+            and scenario.places.hosts >= cls.least_hosts
         )
 
     def perturb(self, job: Job) -> None:

@@ -10,9 +10,11 @@ from pydantic import PositiveFloat, PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job, uneven
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class BlockingMetricIo(Fault):
@@ -24,6 +26,7 @@ class BlockingMetricIo(Fault):
     """
 
     cause: ClassVar[str] = "blocking_metric_io"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     response_s: PositiveFloat
     every: PositiveInt = 4
 
@@ -45,6 +48,11 @@ class BlockingMetricIo(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks wait for it."""
         return others(topology, 0)
+
+    def perturb(self, job: Job) -> None:
+        """Wait for the service in the loop of rank 0."""
+        job.host.metric_every = self.every
+        job.host.metric_ns = round(self.response_s * 10**9)
 
     def witness(self) -> tuple[str, str]:
         """Rank 0 stands still outside all phases, at steps of equal distance, on little CPU."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.sim.job import ONE
+from injectors.sim.names import TRAINING
 
 THROTTLED = """(SELECT max(held) FROM (SELECT sum(cgroup_throttled_ns) * 1.0
                                                / (max(time_ns) - min(time_ns)) AS held
                                         FROM {}host GROUP BY host))"""
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class CgroupCpuThrottle(Fault):
@@ -24,6 +29,7 @@ class CgroupCpuThrottle(Fault):
     """
 
     cause: ClassVar[str] = "cgroup_cpu_throttle"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     needs: ClassVar[tuple[str, ...]] = ("cpu_quota",)
     cores: PositiveFloat
     rank: NonNegativeInt | None = None
@@ -39,6 +45,11 @@ class CgroupCpuThrottle(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one that is held back."""
         return others(topology, self.rank)
+
+    def perturb(self, job: Job) -> None:
+        """Give the ranks a quota."""
+        ranks = range(job.places.ranks) if self.rank is None else [self.rank]
+        job.host.quota_q16.update(dict.fromkeys(ranks, round(self.cores * ONE)))
 
     def witness(self) -> tuple[str, str]:
         """The kernel says that it held the job back, and did not in the reference."""

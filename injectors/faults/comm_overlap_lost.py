@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import GRADIENT_BUCKETS
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class CommOverlapLost(Fault):
@@ -19,6 +23,7 @@ class CommOverlapLost(Fault):
     """
 
     cause: ClassVar[str] = "comm_overlap_lost"
+    simulated: ClassVar[tuple[str, ...] | None] = GRADIENT_BUCKETS
     backward_alone: ClassVar[bool] = True
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     least_ranks: ClassVar[int] = 2
@@ -27,6 +32,10 @@ class CommOverlapLost(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the hook wait."""
         return run.knobs.turned(waited_buckets=float(self.buckets))
+
+    def perturb(self, job: Job) -> None:
+        """Wait for each bucket as soon as it is sent."""
+        job.framework.overlap = False
 
     def witness(self) -> tuple[str, str]:
         """Buckets no longer queue behind each other, and none takes longer than before."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job
 from injectors.faults.monitoring_interference import POLLERS
+from injectors.sim.names import SERVING, TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class CpuContention(Fault):
@@ -21,6 +25,7 @@ class CpuContention(Fault):
     """
 
     cause: ClassVar[str] = "cpu_contention_colocated"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
     processes: PositiveInt
     core: NonNegativeInt | None = None
     duty: float = Field(default=1.0, gt=0, le=1)
@@ -36,6 +41,11 @@ class CpuContention(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose core is taken."""
         return others(topology, self.core)
+
+    def perturb(self, job: Job) -> None:
+        """Put the competitors on the host of the rank, or on all."""
+        hosts = range(job.places.hosts) if self.core is None else [job.places.host(self.core)]
+        job.host.hogs.update(dict.fromkeys(hosts, max(1, round(self.processes * self.duty))))
 
     def witness(self) -> tuple[str, str]:
         """Others use the CPU at ordinary priority, and waiting for it is what a rank lost."""

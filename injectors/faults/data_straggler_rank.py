@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveFloat, PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import LOADER_BOUND
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class DataStragglerRank(Fault):
@@ -19,6 +24,7 @@ class DataStragglerRank(Fault):
     """
 
     cause: ClassVar[str] = "data_straggler_rank"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     least_ranks: ClassVar[int] = 2
     latency_ms: PositiveFloat
@@ -29,6 +35,13 @@ class DataStragglerRank(Fault):
         return run.knobs.turned(
             read_latency_s=self.latency_ms / 1e3, latency_turn_batches=float(self.turn_batches)
         )
+
+    def perturb(self, job: Job) -> None:
+        """Make the fetches of one rank at a time longer."""
+        loader = job.loader
+        usual_ns = loader.decode_ns + loader.requests * loader.request_ns
+        loader.straggler_q16 = ONE + round(self.latency_ms * 10**6) * ONE // usual_ns
+        loader.straggler_every = self.turn_batches
 
     def witness(self) -> tuple[str, str]:
         """One rank waits for data and the others don't, for some steps the one, then another."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import LOADER_BOUND
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class DataloaderCpuBound(Fault):
@@ -18,12 +22,17 @@ class DataloaderCpuBound(Fault):
     """
 
     cause: ClassVar[str] = "dataloader_cpu_bound"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     decode_passes: int = Field(ge=2)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Raise the number of augmentation passes."""
         return run.knobs.turned(decode_passes=float(self.decode_passes))
+
+    def perturb(self, job: Job) -> None:
+        """Decode as many times."""
+        job.loader.decode_ns *= self.decode_passes
 
     def witness(self) -> tuple[str, str]:
         """Workers burn more CPU per batch than before, and the ranks wait for them."""

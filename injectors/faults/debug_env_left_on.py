@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run, uneven
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class DebugEnvLeftOn(Fault):
@@ -22,6 +24,7 @@ class DebugEnvLeftOn(Fault):
     """
 
     cause: ClassVar[str] = "debug_env_left_on"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     every: PositiveInt = 1
 
@@ -32,6 +35,10 @@ class DebugEnvLeftOn(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Switch the mode on."""
         return run.knobs.turned(anomaly_every=float(self.every))
+
+    def perturb(self, job: Job) -> None:
+        """Look for anomalies in every step."""
+        job.framework.debug = "anomaly"
 
     def witness(self) -> tuple[str, str]:
         """Looks for NaN appear in the trace."""

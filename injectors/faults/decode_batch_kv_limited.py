@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import SERVING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class DecodeBatchKvLimited(Fault):
@@ -18,12 +22,18 @@ class DecodeBatchKvLimited(Fault):
     """
 
     cause: ClassVar[str] = "decode_batch_kv_limited"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     kv_blocks: PositiveInt
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Leave `kv_blocks` blocks an engine, or what the longest request needs."""
         return run.knobs.turned(kv_blocks=float(self.kv_blocks), reserve_answers=1.0)
+
+    def perturb(self, job: Job) -> None:
+        """Take blocks away and book whole answers."""
+        job.serving.kv_blocks = self.kv_blocks
+        job.serving.reserve_answers = True
 
     def witness(self) -> tuple[str, str]:
         """Few requests run and more wait at a pool that is nearly full, without eviction."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others
+from injectors.sim.job import ONE
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class EmbeddingShardImbalance(Fault):
@@ -20,6 +24,7 @@ class EmbeddingShardImbalance(Fault):
     """
 
     cause: ClassVar[str] = "embedding_shard_imbalance"
+    simulated: ClassVar[tuple[str, ...] | None] = ("recommender",)
     workloads: ClassVar[tuple[str, ...]] = ("recommendation",)
     least_ranks: ClassVar[int] = 2
     share: float = Field(gt=0, le=1)
@@ -36,6 +41,13 @@ class EmbeddingShardImbalance(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks."""
         return others(topology, self.rank)
+
+    def perturb(self, job: Job) -> None:
+        """Let the share of look-ups go to the one shard."""
+        ranks = job.places.ranks
+        rest = round((1 - self.share) * ONE)
+        job.routing.row_share_q16 = dict.fromkeys(range(ranks), rest)
+        job.routing.row_share_q16[self.rank] = rest + ranks * round(self.share * ONE)
 
     def witness(self) -> tuple[str, str]:
         """One rank serves more rows, and sends more bytes, than before and than others."""

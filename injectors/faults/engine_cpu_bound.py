@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
 from injectors.faults.structured_output_cpu_bound import STEPS
+from injectors.sim.names import SERVING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class EngineCpuBound(Fault):
@@ -20,12 +24,17 @@ class EngineCpuBound(Fault):
     """
 
     cause: ClassVar[str] = "engine_cpu_bound"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     logprobs: PositiveInt
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Tell `logprobs` candidates with each token."""
         return run.knobs.turned(logprobs=float(self.logprobs))
+
+    def perturb(self, job: Job) -> None:
+        """Spend host time on every candidate of every running request."""
+        job.serving.per_request_ns += self.logprobs * 10_000
 
     def witness(self) -> tuple[str, str]:
         """Host time of a step rose, whatever the kind of requests in it.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class ForeachDisabled(Fault):
@@ -17,11 +21,16 @@ class ForeachDisabled(Fault):
     """
 
     cause: ClassVar[str] = "foreach_disabled"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Switch the implementation."""
         return run.knobs.turned(loop_optimizer=1.0)
+
+    def perturb(self, job: Job) -> None:
+        """Update parameter by parameter."""
+        job.framework.foreach_optimizer = False
 
     def witness(self) -> tuple[str, str]:
         """Fused updates give way to updates of single parameters, and only they take longer."""

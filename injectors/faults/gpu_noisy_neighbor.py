@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others
+from injectors.sim.names import SERVING, TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class GpuNoisyNeighbor(Fault):
@@ -19,6 +23,7 @@ class GpuNoisyNeighbor(Fault):
     """
 
     cause: ClassVar[str] = "gpu_noisy_neighbor"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
     needs: ClassVar[tuple[str, ...]] = ("cuda", "nvml")
     rank: NonNegativeInt = 0
     processes: PositiveInt = 1
@@ -35,6 +40,10 @@ class GpuNoisyNeighbor(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose GPU is shared."""
         return others(topology, self.rank)
+
+    def perturb(self, job: Job) -> None:
+        """Let foreign processes share the GPU."""
+        job.gpus.neighbours[self.rank] = self.processes
 
     def witness(self) -> tuple[str, str]:
         """More processes use a device than in the reference, and its clock is no lower."""

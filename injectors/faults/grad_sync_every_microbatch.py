@@ -11,6 +11,7 @@ from injectors.faults.base import Fault, Run
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class GradSyncEveryMicrobatch(Fault):
@@ -22,19 +23,27 @@ class GradSyncEveryMicrobatch(Fault):
     """
 
     cause: ClassVar[str] = "grad_sync_every_microbatch"
+    simulated: ClassVar[tuple[str, ...] | None] = ("ddp_transformer",)
     backward_alone: ClassVar[bool] = True
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     least_ranks: ClassVar[int] = 2
     every: PositiveInt = 1
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Only accumulated gradients can be averaged too often."""
-        return super().fits(scenario) and getattr(scenario.build_workload(), "micro_batches", 1) > 1
+        return (
+            super().recorded_fits(scenario)
+            and getattr(scenario.build_workload(), "micro_batches", 1) > 1
+        )
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let further micro-batches average."""
         return run.knobs.turned(sync_every=float(self.every))
+
+    def perturb(self, job: Job) -> None:
+        """Average in every micro-batch."""
+        job.framework.sync_every_microbatch = True
 
     def witness(self) -> tuple[str, str]:
         """Calls and bytes multiply alike, for the same tokens in the same element type."""

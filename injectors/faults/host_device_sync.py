@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class HostDeviceSync(Fault):
@@ -20,6 +24,7 @@ class HostDeviceSync(Fault):
     """
 
     cause: ClassVar[str] = "host_device_sync"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     needs: ClassVar[tuple[str, ...]] = ("cuda",)
     gradients: PositiveInt
@@ -27,6 +32,10 @@ class HostDeviceSync(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Read values back."""
         return run.knobs.turned(read_backs=float(self.gradients))
+
+    def perturb(self, job: Job) -> None:
+        """Read the values back."""
+        job.framework.read_backs = self.gradients
 
     def witness(self) -> tuple[str, str]:
         """The host waits for its stream more often than in the reference."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import SERVING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class JitDuringServing(Fault):
@@ -23,18 +25,24 @@ class JitDuringServing(Fault):
     """
 
     cause: ClassVar[str] = "jit_during_serving"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     share: float = Field(gt=0, le=1)
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Tell whether anything is compiled, else nothing can be compiled late."""
         backend = getattr(scenario.build_workload(), "compile_sampling", "no")
-        return super().fits(scenario) and backend != "no"
+        return super().recorded_fits(scenario) and backend != "no"
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let compiled code see numbers."""
         return run.knobs.turned(plain_number_requests=self.share)
+
+    def perturb(self, job: Job) -> None:
+        """Let requests need new code that often."""
+        job.compiler.jit_every = max(1, round(8 / self.share))
+        job.compiler.jit_ns = 250_000_000
 
     def witness(self) -> tuple[str, str]:
         """Engine steps hold compilations, each because a guard failed."""

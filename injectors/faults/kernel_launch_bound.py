@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class KernelLaunchBound(Fault):
@@ -19,12 +23,17 @@ class KernelLaunchBound(Fault):
     """
 
     cause: ClassVar[str] = "kernel_launch_bound"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     pieces: int = Field(ge=2)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Cut the batches up."""
         return run.knobs.turned(pieces=float(self.pieces))
+
+    def perturb(self, job: Job) -> None:
+        """Cut the micro-batches."""
+        job.framework.micro_batch_split = self.pieces
 
     def witness(self) -> tuple[str, str]:
         """The same tokens take more calls of the linear layers."""

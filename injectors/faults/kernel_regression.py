@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING, TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class KernelRegression(Fault):
@@ -26,9 +29,14 @@ class KernelRegression(Fault):
     """
 
     cause: ClassVar[str] = "kernel_regression"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     layers: NonNegativeInt = 0
     instructions: Literal["SSE41", "AVX", "AVX2"] | None = None
+    family: Literal["gemm", "attention", "norm", "elementwise", "convolution", "embedding"] = "gemm"
+    efficiency: float = Field(
+        default=0.7, gt=0, le=1, description="speed left to the family (simulated)"
+    )
 
     @model_validator(mode="after")
     def _one_of_them(self) -> KernelRegression:
@@ -49,16 +57,20 @@ class KernelRegression(Fault):
         return "instructions act on convolutions, which a language model does not have"
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Tell whether the job has kernels of two versions: a language model when compiled."""
         has = scenario.workload == "image_classifier" or bool(
             getattr(scenario.build_workload(), "compiled", False)
         )
-        return super().fits(scenario) and has
+        return super().recorded_fits(scenario) and has
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let layers take the other version."""
         return run.knobs.turned(other_version_layers=float(self.layers))
+
+    def perturb(self, job: Job) -> None:
+        """Slow one family of kernels down."""
+        job.framework.efficiency_q16[self.family] = round(self.efficiency * ONE)
 
     def witness(self) -> tuple[str, str]:
         """An operator that runs as often as before takes much longer, most take as long."""

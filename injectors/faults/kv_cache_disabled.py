@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class KvCacheDisabled(Fault):
@@ -18,12 +23,17 @@ class KvCacheDisabled(Fault):
     """
 
     cause: ClassVar[str] = "kv_cache_disabled"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     share: float = Field(gt=0, le=1)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Keep keys and values for the other requests only."""
         return run.knobs.turned(cached_requests=1.0 - self.share)
+
+    def perturb(self, job: Job) -> None:
+        """Keep no keys and values for the share."""
+        job.serving.uncached_q16 = round(self.share * ONE)
 
     def witness(self) -> tuple[str, str]:
         """More tokens are computed than prompts had, though nothing was evicted."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import SERVING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class KvCachePreemption(Fault):
@@ -19,12 +23,17 @@ class KvCachePreemption(Fault):
     """
 
     cause: ClassVar[str] = "kv_cache_preemption"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     kv_blocks: PositiveInt
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Leave `kv_blocks` blocks an engine, or what the longest request needs."""
         return run.knobs.turned(kv_blocks=float(self.kv_blocks))
+
+    def perturb(self, job: Job) -> None:
+        """Take blocks away."""
+        job.serving.kv_blocks = self.kv_blocks
 
     def witness(self) -> tuple[str, str]:
         """Running requests are evicted from a full pool, which they were not before."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRAINING
 
 SEGMENT_BYTES = 1448  # of TCP over Ethernet
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class LossyLink(Fault):
@@ -22,6 +26,7 @@ class LossyLink(Fault):
     """
 
     cause: ClassVar[str] = "lossy_link"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     needs: ClassVar[tuple[str, ...]] = ("network_shaping", "packet_loss")
     least_ranks: ClassVar[int] = 2
     rank: NonNegativeInt
@@ -39,6 +44,14 @@ class LossyLink(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """Every rank of the ring waits for its slowest link."""
         return tuple(place.rank for place in topology.ranks)
+
+    def perturb(self, job: Job) -> None:
+        """Drop packets on the paths of the rank's host."""
+        here = job.places.host(self.rank)
+        for other in range(job.places.hosts):
+            if other != here:
+                pair = (min(here, other), max(here, other))
+                job.network.loss_ppm[pair] = round(self.loss_fraction * 10**6)
 
     def witness(self) -> tuple[str, str]:
         """TCP sends segments again, far more often than in the reference."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import LOADER_BOUND
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class MemoryBandwidth(Fault):
@@ -19,6 +24,7 @@ class MemoryBandwidth(Fault):
     """
 
     cause: ClassVar[str] = "memory_bandwidth_contention"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     processes: PositiveInt = 1
     core: NonNegativeInt | None = None
     duty: float = Field(default=1.0, gt=0, le=1)
@@ -26,6 +32,12 @@ class MemoryBandwidth(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the neighbours stream."""
         return run.competitors("memory", self.processes, 0, self.core, self.duty)
+
+    def perturb(self, job: Job) -> None:
+        """Let the host's memory-bound work take longer."""
+        hosts = range(job.places.hosts) if self.core is None else [job.places.host(self.core)]
+        factor = ONE + round(self.processes * self.duty * ONE) // 4
+        job.host.memory_traffic_q16.update(dict.fromkeys(hosts, factor))
 
     def witness(self) -> tuple[str, str]:
         """The same step needs more CPU time although the ranks are not kept waiting."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others
+from injectors.sim.job import ONE
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class MoeExpertImbalance(Fault):
@@ -20,6 +24,7 @@ class MoeExpertImbalance(Fault):
     """
 
     cause: ClassVar[str] = "moe_expert_imbalance"
+    simulated: ClassVar[tuple[str, ...] | None] = ("moe_transformer",)
     workloads: ClassVar[tuple[str, ...]] = ("mixture_of_experts",)
     least_ranks: ClassVar[int] = 2
     bias_logits: PositiveFloat
@@ -36,6 +41,17 @@ class MoeExpertImbalance(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks."""
         return others(topology, self.rank)
+
+    def perturb(self, job: Job) -> None:
+        """Weigh the rank's experts by exp(bias), in its series to the fourth term."""
+        bias, members = self.bias_logits, job.places.expert
+        weight = 1 + bias + bias * bias / 2 + bias * bias * bias / 6
+        hot = members * weight / (weight + members - 1)
+        cold = members / (weight + members - 1)
+        for group in job.places.expert_groups():
+            if self.rank in group:
+                job.routing.expert_share_q16.update(dict.fromkeys(group, round(cold * ONE)))
+        job.routing.expert_share_q16[self.rank] = round(hot * ONE)
 
     def witness(self) -> tuple[str, str]:
         """One rank's experts get more tokens than before, and others wait in the all-to-all."""

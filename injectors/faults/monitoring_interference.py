@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.sim.names import SERVING, TRAINING
 
 # An agent reads this much of /proc per CPU second, what only computes reads nothing; `python`
 # may be whatever records the job's own signals.
@@ -17,6 +18,9 @@ POLLERS = """(SELECT process FROM {0}processes WHERE role = 'other' GROUP BY pro
 POLLED = f"""(SELECT coalesce(sum(cpu_ns), 0) FROM {{0}}processes WHERE role = 'other'
                     AND name NOT IN ('system', 'python', 'python3') AND process IN
                     {POLLERS})"""
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class MonitoringInterference(Fault):
@@ -29,6 +33,7 @@ class MonitoringInterference(Fault):
     """
 
     cause: ClassVar[str] = "monitoring_interference"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
     acceptable: ClassVar[tuple[str, ...]] = ("cpu_contention_colocated",)
     agents: PositiveInt = 1
     core: NonNegativeInt | None = None
@@ -45,6 +50,15 @@ class MonitoringInterference(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose core is taken."""
         return others(topology, self.core)
+
+    def perturb(self, job: Job) -> None:
+        """Let agents hold the driver's lock four times a second."""
+        places = job.places
+        job.host.poll_every_ns = 250_000_000
+        job.host.poll_ns = round(self.agents * self.duty * 25_000_000)
+        job.host.polled_hosts = (
+            tuple(range(places.hosts)) if self.core is None else (places.host(self.core),)
+        )
 
     def witness(self) -> tuple[str, str]:
         """A process that reads and reads uses the CPU while the job's processes wait to run."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from injectors.faults.nccl_settings import SLOWER, NcclSettings, said
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class NcclP2pDisabled(NcclSettings):
@@ -18,10 +22,15 @@ class NcclP2pDisabled(NcclSettings):
     """
 
     cause: ClassVar[str] = "nccl_p2p_disabled"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
 
     def variables(self) -> dict[str, str]:
         """Switch off peer access."""
         return {"NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+
+    def perturb(self, job: Job) -> None:
+        """Let collectives pass through host memory."""
+        job.network.peer_access = False
 
     def witness(self) -> tuple[str, str]:
         """Channels go over shared memory, and collectives of the same bytes take longer."""

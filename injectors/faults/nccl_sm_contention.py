@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.nccl_settings import NcclSettings
+from injectors.sim.job import ONE
+from injectors.sim.names import GRADIENT_BUCKETS
 
 # Mean length of communication kernels, beside compute on another stream and on their own.
 OVERLAP = """
@@ -19,6 +21,9 @@ OVERLAP = """
                            AND k.start_ns < c.start_ns + c.duration_ns) AS busy
           FROM {schema}trace_events k
           WHERE k.category = 'kernel' AND k.name LIKE 'nccl%') n"""
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class NcclSmContention(NcclSettings):
@@ -33,6 +38,11 @@ class NcclSmContention(NcclSettings):
     """
 
     cause: ClassVar[str] = "nccl_sm_contention"
+    simulated: ClassVar[tuple[str, ...] | None] = (
+        *GRADIENT_BUCKETS,
+        "fsdp_transformer",
+        "moe_transformer",
+    )
     blocks: PositiveInt = 32
     cluster: PositiveInt = 1
 
@@ -45,6 +55,10 @@ class NcclSmContention(NcclSettings):
             "NCCL_MIN_NCHANNELS": count,
             "NCCL_CGA_CLUSTER_SIZE": str(self.cluster),
         }
+
+    def perturb(self, job: Job) -> None:
+        """Let collectives wait for multiprocessors while the device computes."""
+        job.gpus.contention_q16 += self.blocks * ONE // 16
 
     def witness(self) -> tuple[str, str]:
         """Collectives beside compute are longer than before, and longer than those on their own."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from injectors.faults.nccl_settings import SLOWER, NcclSettings, said
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class NcclTransportFallback(NcclSettings):
@@ -18,6 +22,7 @@ class NcclTransportFallback(NcclSettings):
     """
 
     cause: ClassVar[str] = "nccl_transport_fallback"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
 
     def variables(self) -> dict[str, str]:
         """Switch off all transports but sockets."""
@@ -27,6 +32,10 @@ class NcclTransportFallback(NcclSettings):
             "NCCL_P2P_DISABLE": "1",
             "NCCL_NVLS_ENABLE": "0",
         }
+
+    def perturb(self, job: Job) -> None:
+        """Leave sockets between hosts."""
+        job.network.transport = "socket"
 
     def witness(self) -> tuple[str, str]:
         """Channels go over sockets, and collectives of the same bytes take longer everywhere."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import PositiveInt
 
 from injectors.faults.nccl_settings import SLOWER, NcclSettings, said
+from injectors.sim.job import ONE
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class NcclTuningRegression(NcclSettings):
@@ -20,6 +25,7 @@ class NcclTuningRegression(NcclSettings):
     """
 
     cause: ClassVar[str] = "nccl_tuning_regression"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     protocol: Literal["LL", "LL128", "Simple"] | None = "LL"
     algorithm: Literal["Ring", "Tree"] | None = None
     channels: PositiveInt | None = None
@@ -32,6 +38,13 @@ class NcclTuningRegression(NcclSettings):
             "NCCL_MAX_NCHANNELS": self.channels,
         }
         return {name: str(value) for name, value in found.items() if value is not None}
+
+    def perturb(self, job: Job) -> None:
+        """Overrule NCCL's choice."""
+        job.network.protocol = self.protocol or ""
+        job.network.algorithm = self.algorithm or ""
+        if self.channels is not None:
+            job.network.channels_q16 = min(ONE, self.channels * ONE // 24)
 
     def witness(self) -> tuple[str, str]:
         """A tuning variable is set, the transports are the same, and large messages are slow."""

@@ -9,9 +9,12 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import Flows
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 # Bytes per step that an interface sends, and that the job's collectives account for.
 SENT = """(SELECT rank, duration * avg(tx_bytes) * (count(*) - 1.0) / (max(time_ns) - min(time_ns))
@@ -30,6 +33,7 @@ class NetworkCongestion(Fault):
     """
 
     cause: ClassVar[str] = "network_congestion"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     backward_alone: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 2
@@ -62,6 +66,10 @@ class NetworkCongestion(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """Every rank of the ring waits for its slowest link."""
         return tuple(place.rank for place in topology.ranks)
+
+    def perturb(self, job: Job) -> None:
+        """Share the spine with other jobs' flows for most of the time."""
+        job.network.background = Flows(self.flows, 350_000_000, 500_000_000)
 
     def witness(self) -> tuple[str, str]:
         """An interface carries more than in the reference, for the same collectives, later."""

@@ -9,9 +9,12 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class NicDegraded(Fault):
@@ -23,6 +26,7 @@ class NicDegraded(Fault):
     """
 
     cause: ClassVar[str] = "nic_degraded"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     backward_alone: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 3
@@ -48,6 +52,11 @@ class NicDegraded(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """Every rank of the ring waits for its slowest flow."""
         return tuple(place.rank for place in topology.ranks)
+
+    def perturb(self, job: Job) -> None:
+        """Slow the host's interfaces down."""
+        usual = job.machine.nic_bytes_per_s
+        job.network.nic_q16[self.host] = round(self.rate_mbit_per_s * 125_000) * ONE // usual
 
     def witness(self) -> tuple[str, str]:
         """Bytes queue on both sides of one host, and its flows carry no more than before."""

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class PaddingWaste(Fault):
@@ -22,19 +25,25 @@ class PaddingWaste(Fault):
     """
 
     cause: ClassVar[str] = "padding_waste"
+    simulated: ClassVar[tuple[str, ...] | None] = TRANSFORMERS
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     padded_tokens: PositiveInt
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Only where longer sequences fit in is there room to pad."""
-        return super().fits(scenario) and bool(
+        return super().recorded_fits(scenario) and bool(
             getattr(scenario.build_workload(), "max_length", None)
         )
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Pad."""
         return run.knobs.turned(padded_length=float(self.padded_tokens))
+
+    def perturb(self, job: Job) -> None:
+        """Compute the padding, too."""
+        used = int(job.workload.config()["sequence"])
+        job.framework.padded_q16 = self.padded_tokens * ONE // used
 
     def witness(self) -> tuple[str, str]:
         """More tokens are computed than the sequences have."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import LOADER_BOUND
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class PageableH2dCopy(Fault):
@@ -17,6 +21,7 @@ class PageableH2dCopy(Fault):
     """
 
     cause: ClassVar[str] = "pageable_h2d_copy"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     needs: ClassVar[tuple[str, ...]] = ("cuda",)
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
 
@@ -27,6 +32,10 @@ class PageableH2dCopy(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Do nothing further: the job was started without."""
         return nullcontext()
+
+    def perturb(self, job: Job) -> None:
+        """Copy from ordinary memory."""
+        job.loader.pinned = False
 
     def witness(self) -> tuple[str, str]:
         """Copies to the device are of the pageable kind, where they were pinned before."""

@@ -9,10 +9,12 @@ from pydantic import PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
 from injectors.workloads.pipeline import Pipeline, split
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class PpStageImbalance(Fault):
@@ -23,6 +25,7 @@ class PpStageImbalance(Fault):
     """
 
     cause: ClassVar[str] = "pp_stage_imbalance"
+    simulated: ClassVar[tuple[str, ...] | None] = ("pipeline_transformer",)
     workloads: ClassVar[tuple[str, ...]] = ("pipeline",)
     least_ranks: ClassVar[int] = 2
     layers: PositiveInt
@@ -53,6 +56,10 @@ class PpStageImbalance(Fault):
         """All ranks of the other stages."""
         last = _last(topology)
         return tuple(place.rank for place in topology.ranks if place.stage != last)
+
+    def perturb(self, job: Job) -> None:
+        """Give the last stage more layers."""
+        job.framework.last_stage_layers_q16 = self.layers * ONE
 
     def witness(self) -> tuple[str, str]:
         """One rank runs more operators than before, and computes longer than before and others."""

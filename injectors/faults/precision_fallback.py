@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class PrecisionFallback(Fault):
@@ -22,6 +24,7 @@ class PrecisionFallback(Fault):
     """
 
     cause: ClassVar[str] = "precision_fallback"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     to: Literal["float32", "float64"] = "float32"
     layers: PositiveInt = 1
@@ -42,6 +45,10 @@ class PrecisionFallback(Fault):
         if self.to == "float64":
             return nullcontext()
         return run.knobs.turned(full_precision_layers=float(self.layers))
+
+    def perturb(self, job: Job) -> None:
+        """Multiply in float32."""
+        job.framework.precision = "fp32"
 
     def witness(self) -> tuple[str, str]:
         """Casts vanish from the trace, or gradients are of a wider type."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class PrefillDecodeInterference(Fault):
@@ -19,12 +24,17 @@ class PrefillDecodeInterference(Fault):
     """
 
     cause: ClassVar[str] = "prefill_decode_interference"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     share: float = Field(gt=0, le=1)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Cut the other prompts only."""
         return run.knobs.turned(chunked_requests=1.0 - self.share)
+
+    def perturb(self, job: Job) -> None:
+        """Compute the share of prompts whole."""
+        job.serving.unchunked_q16 = round(self.share * ONE)
 
     def witness(self) -> tuple[str, str]:
         """Prompts are computed in steps that decode nothing although answers are in progress."""

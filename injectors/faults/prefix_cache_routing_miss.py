@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 # How much of a tenant's requests the engine gets that serves most of them, mean over tenants.
 TOGETHER = """
@@ -31,6 +34,7 @@ class PrefixCacheRoutingMiss(Fault):
     """
 
     cause: ClassVar[str] = "prefix_cache_routing_miss"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     share: float = Field(gt=0, le=1)
 
@@ -42,6 +46,10 @@ class PrefixCacheRoutingMiss(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Keep the other requests with their engines."""
         return run.knobs.turned(sticky_requests=1.0 - self.share)
+
+    def perturb(self, job: Job) -> None:
+        """Route the share by load."""
+        job.serving.scattered_q16 = round(self.share * ONE)
 
     def witness(self) -> tuple[str, str]:
         """Tenants left their engine, and fewer prompt tokens are found in the caches."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING, TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class ProcessSuspended(Fault):
@@ -20,6 +25,7 @@ class ProcessSuspended(Fault):
     """
 
     cause: ClassVar[str] = "process_suspended"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
     rank: NonNegativeInt = 0
     stopped_fraction: float = Field(gt=0, lt=1)
     period_s: PositiveFloat = 0.1
@@ -35,6 +41,11 @@ class ProcessSuspended(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for it."""
         return others(topology, self.rank)
+
+    def perturb(self, job: Job) -> None:
+        """Stop the rank."""
+        job.host.suspended_q16[self.rank] = round(self.stopped_fraction * ONE)
+        job.host.suspended_period_ns = round(self.period_s * 10**9)
 
     def witness(self) -> tuple[str, str]:
         """Computing takes longer on one rank, but neither CPU time nor a wait for a CPU fill it."""

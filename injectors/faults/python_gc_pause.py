@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class PythonGcPause(Fault):
@@ -21,6 +25,7 @@ class PythonGcPause(Fault):
     """
 
     cause: ClassVar[str] = "python_gc_pause"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     records_per_micro_batch: PositiveInt
     rank: NonNegativeInt = 0
@@ -38,6 +43,12 @@ class PythonGcPause(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks wait for it."""
         return others(topology, self.rank)
+
+    def perturb(self, job: Job) -> None:
+        """Let full collections of the rank walk its records."""
+        job.host.gc_every = 4
+        job.host.gc_ns = self.records_per_micro_batch * 1_000
+        job.host.gc_ranks = (self.rank,)
 
     def witness(self) -> tuple[str, str]:
         """Full collections recur and take a share of the steps that they did not take before."""

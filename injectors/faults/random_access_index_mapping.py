@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class RandomAccessIndexMapping(Fault):
@@ -22,6 +25,7 @@ class RandomAccessIndexMapping(Fault):
     """
 
     cause: ClassVar[str] = "random_access_index_mapping"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     share: float = Field(default=1.0, gt=0, le=1, description="of the index that is shuffled")
 
@@ -33,6 +37,10 @@ class RandomAccessIndexMapping(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Shuffle a share of the index."""
         return run.knobs.turned(remapped_share=self.share)
+
+    def perturb(self, job: Job) -> None:
+        """Read whole chunks for few samples."""
+        job.loader.extra_reads_q16 = ONE + round(self.share * 15 * ONE)
 
     def witness(self) -> tuple[str, str]:
         """The same batches take more bytes and more time to read, and ranks wait for them."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class RecompilationChurn(Fault):
@@ -23,18 +25,24 @@ class RecompilationChurn(Fault):
     """
 
     cause: ClassVar[str] = "recompilation_churn"
+    simulated: ClassVar[tuple[str, ...] | None] = TRANSFORMERS
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     every: PositiveInt
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Tell whether blocks are compiled, else nothing compiles again."""
         backend = getattr(scenario.build_workload(), "compile_blocks", "no")
-        return super().fits(scenario) and backend != "no"
+        return super().recorded_fits(scenario) and backend != "no"
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the number change every `every` forward passes."""
         return run.knobs.turned(stage_steps=float(self.every))
+
+    def perturb(self, job: Job) -> None:
+        """Compile again every so many steps."""
+        job.compiler.recompile_every = self.every
+        job.compiler.recompile_ns = 600_000_000
 
     def witness(self) -> tuple[str, str]:
         """Compilations go on after the first steps, each because a guard failed."""

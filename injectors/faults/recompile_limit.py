@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class RecompileLimit(Fault):
@@ -22,6 +25,7 @@ class RecompileLimit(Fault):
     """
 
     cause: ClassVar[str] = "recompile_limit_eager_fallback"
+    simulated: ClassVar[tuple[str, ...] | None] = TRANSFORMERS
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     needs: ClassVar[tuple[str, ...]] = ("compiler",)
     graphs: PositiveInt = 1
@@ -31,13 +35,13 @@ class RecompileLimit(Fault):
         return {"recompile_limit": self.graphs}
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Tell whether several shapes are compiled by inductor: else eager steps are as fast."""
         job = scenario.build_workload()
         compiled = (
             getattr(job, "compiled", False) or getattr(job, "compile_blocks", "no") == "inductor"
         )
-        return super().fits(scenario) and compiled and len(getattr(job, "lengths", ())) > 1
+        return super().recorded_fits(scenario) and compiled and len(getattr(job, "lengths", ())) > 1
 
     def misfit(self, scenario: Scenario) -> str | None:
         """Fewer shapes than graphs never reach the limit."""
@@ -49,6 +53,10 @@ class RecompileLimit(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Do nothing more: the job was started so."""
         return nullcontext()
+
+    def perturb(self, job: Job) -> None:
+        """Leave the layers beyond the limit to the eager path."""
+        job.framework.compiled_share_q16 = self.graphs * ONE // (self.graphs + 3)
 
     def witness(self) -> tuple[str, str]:
         """The runtime names functions left to the eager path, and more operators run."""

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class SequenceLengthImbalance(Fault):
@@ -26,20 +29,25 @@ class SequenceLengthImbalance(Fault):
     """
 
     cause: ClassVar[str] = "sequence_length_imbalance"
+    simulated: ClassVar[tuple[str, ...] | None] = TRANSFORMERS
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     least_ranks: ClassVar[int] = 2
     shift: PositiveInt = 1
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Only mixed lengths can be dealt out unevenly."""
-        return super().fits(scenario) and bool(
+        return super().recorded_fits(scenario) and bool(
             getattr(scenario.build_workload(), "mixed_lengths", False)
         )
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Move the ranks apart."""
         return run.knobs.turned(length_shift=float(self.shift))
+
+    def perturb(self, job: Job) -> None:
+        """Let the summed squares differ between ranks."""
+        job.framework.length_spread_q16 = self.shift * ONE // 8
 
     def witness(self) -> tuple[str, str]:
         """In the same step ranks differ in squared lengths, not in tokens."""

@@ -10,9 +10,12 @@ from pydantic import NonNegativeInt, PositiveFloat
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
 from injectors.faults.network_congestion import SENT
+from injectors.sim.job import ONE
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class SlowLink(Fault):
@@ -24,6 +27,7 @@ class SlowLink(Fault):
     """
 
     cause: ClassVar[str] = "slow_link"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     backward_alone: ClassVar[bool] = True
     acceptable: ClassVar[tuple[str, ...]] = ("nic_degraded",)
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
@@ -59,6 +63,16 @@ class SlowLink(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """Every rank of the ring waits for its slowest link."""
         return tuple(place.rank for place in topology.ranks)
+
+    def perturb(self, job: Job) -> None:
+        """Slow the path of two hosts, or all paths of one."""
+        places, usual = job.places, job.machine.nic_bytes_per_s
+        left = round(self.rate_mbit_per_s * 125_000) * ONE // usual
+        here = places.host(self.rank)
+        others = range(places.hosts) if self.peer is None else [places.host(self.peer)]
+        for other in others:
+            if other != here:
+                job.network.link_q16[min(here, other), max(here, other)] = left
 
     def witness(self) -> tuple[str, str]:
         """Collectives of the same bytes take longer on all ranks, while bytes lie queued."""

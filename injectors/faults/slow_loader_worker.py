@@ -9,9 +9,12 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others
+from injectors.sim.job import ONE
+from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class SlowLoaderWorker(Fault):
@@ -23,6 +26,7 @@ class SlowLoaderWorker(Fault):
     """
 
     cause: ClassVar[str] = "slow_loader_worker"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     rank: NonNegativeInt = 0
     worker: NonNegativeInt = 0
@@ -50,6 +54,13 @@ class SlowLoaderWorker(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for the one whose worker is slow."""
         return others(topology, self.rank)
+
+    def perturb(self, job: Job) -> None:
+        """Make that worker's fetches longer."""
+        loader = job.loader
+        usual_ns = loader.decode_ns + loader.requests * loader.request_ns
+        slower = ONE + round(self.latency_ms * 10**6) * ONE // usual_ns
+        loader.worker_q16[self.worker] = slower
 
     def witness(self) -> tuple[str, str]:
         """One worker's batches take long, its siblings' what they took before."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class SpecDecodeOverhead(Fault):
@@ -19,12 +24,18 @@ class SpecDecodeOverhead(Fault):
     """
 
     cause: ClassVar[str] = "spec_decode_overhead"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     draft_tokens: PositiveInt
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Draft before every decode."""
         return run.knobs.turned(draft_tokens=float(self.draft_tokens))
+
+    def perturb(self, job: Job) -> None:
+        """Draft in vain."""
+        job.serving.draft_tokens = self.draft_tokens
+        job.serving.acceptance_q16 = ONE // 5
 
     def witness(self) -> tuple[str, str]:
         """Many more tokens are drafted than in the reference, and most are rejected."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveFloat
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import LOADER_BOUND
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class StorageFetchStall(Fault):
@@ -18,12 +22,17 @@ class StorageFetchStall(Fault):
     """
 
     cause: ClassVar[str] = "storage_fetch_stall"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     megabytes_per_s: PositiveFloat
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Turn the storage's bandwidth down."""
         return run.knobs.turned(storage_bytes_per_s=self.megabytes_per_s * 1e6)
+
+    def perturb(self, job: Job) -> None:
+        """Slow every worker's reads."""
+        job.loader.storage_bytes_per_s = round(self.megabytes_per_s * 10**6)
 
     def witness(self) -> tuple[str, str]:
         """Workers wait in reads, on little CPU, and the ranks wait for them."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING
 
 # Median host time of full engine steps (decoding seats taken as usual), by the number of
 # constrained requests in them. Medians: a step that another process interrupted is no sign.
@@ -25,6 +27,9 @@ STEPS = """
     GROUP BY constrained HAVING count(*) >= 8
 """
 
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
+
 
 class StructuredOutputCpuBound(Fault):
     """Leave the grammars of a share of the constrained requests without an index of masks.
@@ -35,12 +40,18 @@ class StructuredOutputCpuBound(Fault):
     """
 
     cause: ClassVar[str] = "structured_output_cpu_bound"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     share: float = Field(gt=0, le=1)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Index the grammars of the other constrained requests only."""
         return run.knobs.turned(indexed_requests=1.0 - self.share)
+
+    def perturb(self, job: Job) -> None:
+        """Search the vocabulary for the share of requests."""
+        job.serving.structured_q16 = round(self.share * ONE)
+        job.serving.grammar_ns = 2_000_000
 
     def witness(self) -> tuple[str, str]:
         """Each constrained request in a step adds host time, far more than in the reference."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from injectors.faults.base import Run
 from injectors.faults.saving import Saving
+from injectors.sim.names import TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class SyncCheckpoint(Saving):
@@ -18,6 +22,7 @@ class SyncCheckpoint(Saving):
     """
 
     cause: ClassVar[str] = "sync_checkpoint"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Ask for such checkpoints."""
@@ -26,6 +31,12 @@ class SyncCheckpoint(Saving):
             checkpoint_megabytes=self.megabytes,
             checkpoint_durable=1.0,
         )
+
+    def perturb(self, job: Job) -> None:
+        """Save, and wait for it."""
+        job.checkpoint.every = self.every
+        job.checkpoint.bytes = round(self.megabytes * 10**6)
+        job.checkpoint.asynchronous = False
 
     def witness(self) -> tuple[str, str]:
         """Checkpoints take a share of a rank's steps that they did not take before."""

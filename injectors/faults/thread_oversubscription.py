@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import SERVING, TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class ThreadOversubscription(Fault):
@@ -19,6 +23,7 @@ class ThreadOversubscription(Fault):
     """
 
     cause: ClassVar[str] = "thread_oversubscription"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
     threads: int = Field(ge=4, description="threads of an operator in each rank")
 
     def settings(self) -> dict[str, Any]:
@@ -28,6 +33,10 @@ class ThreadOversubscription(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Do nothing further: the job was started with its threads."""
         return nullcontext()
+
+    def perturb(self, job: Job) -> None:
+        """Split host work over the threads."""
+        job.host.threads = self.threads
 
     def witness(self) -> tuple[str, str]:
         """A rank has more threads than there are cores, which push each other off them."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import SERVING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class UnbatchedDecoding(Fault):
@@ -19,12 +23,17 @@ class UnbatchedDecoding(Fault):
     """
 
     cause: ClassVar[str] = "unbatched_decoding"
+    simulated: ClassVar[tuple[str, ...] | None] = SERVING
     workloads: ClassVar[tuple[str, ...]] = ("inference_server",)
     max_num_seqs: PositiveInt = 1
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Leave `max_num_seqs` seats an engine."""
         return run.knobs.turned(max_num_seqs=float(self.max_num_seqs))
+
+    def perturb(self, job: Job) -> None:
+        """Run few requests at a time."""
+        job.serving.max_running = self.max_num_seqs
 
     def witness(self) -> tuple[str, str]:
         """Few requests run and more wait while the pool has more room than before."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import PositiveFloat
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import GRADIENT_BUCKETS
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
 
 
 class UndersizedBuckets(Fault):
@@ -19,6 +23,7 @@ class UndersizedBuckets(Fault):
     """
 
     cause: ClassVar[str] = "undersized_buckets"
+    simulated: ClassVar[tuple[str, ...] | None] = GRADIENT_BUCKETS
     backward_alone: ClassVar[bool] = True
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier", "language_model")
     least_ranks: ClassVar[int] = 2
@@ -31,6 +36,10 @@ class UndersizedBuckets(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Do nothing more: the job was started with them."""
         return nullcontext()
+
+    def perturb(self, job: Job) -> None:
+        """Close buckets early."""
+        job.framework.bucket_bytes = max(1, round(self.bucket_mb * 2**20))
 
     def witness(self) -> tuple[str, str]:
         """The same bytes leave in more and smaller calls."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 # Inductor's on CPUs, this project's own in Triton on CUDA.
 FUSED = "cpp_fused|^(layer_norm|gelu|softmax)_(forward|backward)$"
@@ -25,17 +27,24 @@ class UnfusedKernels(Fault):
     """
 
     cause: ClassVar[str] = "unfused_kernels"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     needs: ClassVar[tuple[str, ...]] = ("compiler",)
     layers: PositiveInt
 
     @classmethod
-    def fits(cls, scenario: Scenario) -> bool:
+    def recorded_fits(cls, scenario: Scenario) -> bool:
         """Only compiled kernels can be taken apart."""
-        return super().fits(scenario) and bool(getattr(scenario.build_workload(), "compiled", 0))
+        return super().recorded_fits(scenario) and bool(
+            getattr(scenario.build_workload(), "compiled", 0)
+        )
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Take the first `layers` layers out of the fused path."""
         return run.knobs.turned(eager_layers=float(self.layers))
+
+    def perturb(self, job: Job) -> None:
+        """Run chains op by op."""
+        job.framework.fused = False
 
     def witness(self) -> tuple[str, str]:
         """A step runs many more operators than in the reference."""

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import NonNegativeInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class WorkerAffinityPinned(Fault):
@@ -23,6 +25,7 @@ class WorkerAffinityPinned(Fault):
     """
 
     cause: ClassVar[str] = "worker_affinity_pinned"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     needs: ClassVar[tuple[str, ...]] = ("two_cores",)
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     core: NonNegativeInt = 0
@@ -41,6 +44,10 @@ class WorkerAffinityPinned(Fault):
         """Name the core, by its number on this machine."""
         cores = sorted(os.sched_getaffinity(0))
         return run.knobs.turned(worker_core=float(cores[self.core % len(cores)]))
+
+    def perturb(self, job: Job) -> None:
+        """Let all workers of a rank share one core."""
+        job.loader.worker_cores = 1
 
     def witness(self) -> tuple[str, str]:
         """Workers may run on one core and more often wait for it, and ranks wait for them."""

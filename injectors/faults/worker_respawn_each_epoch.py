@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run, uneven
+from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
+    from injectors.sim.job import Job
 
 
 class WorkerRespawnEachEpoch(Fault):
@@ -22,6 +24,7 @@ class WorkerRespawnEachEpoch(Fault):
     """
 
     cause: ClassVar[str] = "worker_respawn_each_epoch"
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
     every_epochs: PositiveInt = 1
 
@@ -36,6 +39,11 @@ class WorkerRespawnEachEpoch(Fault):
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Limit the workers' life."""
         return run.knobs.turned(worker_life_epochs=float(self.every_epochs))
+
+    def perturb(self, job: Job) -> None:
+        """Start the workers again at every epoch."""
+        job.loader.epoch_steps = 8 * self.every_epochs
+        job.loader.respawn_ns = 1_500_000_000
 
     def witness(self) -> tuple[str, str]:
         """More worker processes come and go than in the reference, and single steps wait long."""

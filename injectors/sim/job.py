@@ -238,6 +238,7 @@ class Host:
         gc_ns: What a full collection takes; `gc_every` steps apart on average on every rank
             (0: never, or at the same step on all ranks if `gc_together`).
         gc_together: Whether ranks collect at the same steps.
+        gc_ranks: Ranks that collect at all, None for all.
         metric_every, metric_ns: A blocking upload every so many steps, on rank 0.
         poll_every_ns, poll_ns: A monitoring agent that holds the driver's lock on all ranks of
             `polled_hosts`.
@@ -259,6 +260,7 @@ class Host:
     gc_ns: int = 0
     gc_every: int = 0
     gc_together: bool = False
+    gc_ranks: tuple[int, ...] | None = None
     metric_every: int = 0
     metric_ns: int = 0
     poll_every_ns: int = 0

@@ -106,7 +106,7 @@ def test_shipped_matrix_is_as_promised():
         "cheap_periodic_checkpoint",
     }
     assert {s.ranks for s in scenarios} == {1, 2, 3, 4}
-    assert {split_of(s) for s in scenarios} == {"train", "dev", "public_test"}
+    assert {split_of(s.name) for s in scenarios} == {"train", "dev", "public_test"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,53 @@
+"""A host whose cores run slowly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field, NonNegativeInt
+
+from cases.schema import Locus, Topology
+from injectors.faults.simulated import SimulatedFault
+from injectors.sim.job import ONE
+from injectors.sim.names import SERVING, TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
+
+
+class CpuLowFrequency(SimulatedFault):
+    """A host whose cores run slowly.
+
+    Mechanism: power saving or heat holds the clock down, so all host work takes longer while
+    nobody waits for a core.
+    Source: tt-metal issue 5281.
+    """
+
+    cause: ClassVar[str] = "cpu_low_frequency"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
+    host: NonNegativeInt = 0
+    speed: float = Field(gt=0, lt=1, description="of the host's cores over nominal")
+
+    def perturb(self, job: Job) -> None:
+        """Slow the host's cores down."""
+        job.host.frequency_q16[self.host] = round(self.speed * ONE)
+
+    def locus(self, topology: Topology) -> Locus:
+        """The host, or the whole job where it has no other."""
+        hosts = {place.host for place in topology.ranks}
+        if len(hosts) == 1:
+            return Locus(scope="job")
+        return Locus(scope="host", hosts=(f"host{self.host}",))
+
+    def victims(self, topology: Topology) -> tuple[int, ...]:
+        """The ranks of other hosts, which wait for it."""
+        return tuple(p.rank for p in topology.ranks if p.host != f"host{self.host}")
+
+    def witness(self) -> tuple[str, str]:
+        """Host work of one host takes longer on the CPU itself, with no wait for a core."""
+        return (
+            """
+            SELECT false
+            """,
+            "host work of one host takes longer on the CPU itself, with no wait for a core",
+        )

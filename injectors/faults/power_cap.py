@@ -1,0 +1,39 @@
+"""One GPU with a lower power limit than its peers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import NonNegativeInt, PositiveInt
+
+from injectors.faults.simulated import OneGpuFault
+from injectors.sim.names import SERVING, TRAINING
+
+if TYPE_CHECKING:
+    from injectors.sim.job import Job
+
+
+class PowerCap(OneGpuFault):
+    """One GPU with a lower power limit than its peers.
+
+    Mechanism: the board or its controller enforces the limit by lowering the clock.
+    Source: dell-idrac issue 3, one of four V100 at 150 W.
+    """
+
+    cause: ClassVar[str] = "power_cap"
+    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
+    rank: NonNegativeInt = 0
+    limit_w: PositiveInt
+
+    def perturb(self, job: Job) -> None:
+        """Lower the rank's limit."""
+        job.gpus.power_limit_w[self.rank] = self.limit_w
+
+    def witness(self) -> tuple[str, str]:
+        """One device has a lower power limit and a lower clock than its peers."""
+        return (
+            """
+            SELECT false
+            """,
+            "one device has a lower power limit and a lower clock than its peers",
+        )

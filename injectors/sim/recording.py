@@ -1,0 +1,70 @@
+"""From a scenario's job to what is recorded of it, training and serving alike."""
+
+from __future__ import annotations
+
+from cases.bundle import RunData
+from injectors.scenario import Scenario
+from injectors.sim.job import Job
+from injectors.sim.machine import MACHINES
+from injectors.sim.program import Program
+from injectors.sim.workloads import SimulatedWorkload
+
+
+def set_up(scenario: Scenario, seed: int) -> Job:
+    """Return the scenario's healthy job."""
+    workload = scenario.build_workload()
+    job = Job(
+        workload=workload,
+        machine=MACHINES[scenario.machine],
+        places=scenario.places,
+        seed=seed,
+        steps=scenario.steps,
+        profiled_steps=scenario.profiled_steps,
+    )
+    if isinstance(workload, SimulatedWorkload):
+        workload.set_up(job)
+    else:
+        from injectors.sim.workloads.cpu import set_up as set_up_cpu
+
+        set_up_cpu(job, scenario)
+    return job
+
+
+def compiled(job: Job) -> Program:
+    """Write the job's step as an op program."""
+    if isinstance(job.workload, SimulatedWorkload):
+        return job.workload.compile(job)
+    from injectors.sim.workloads.cpu import compile_cpu
+
+    return compile_cpu(job)
+
+
+def measure(job: Job) -> float:
+    """Return the job's mean seconds of a step (serving: of a generated token)."""
+    if job.workload.kind == "inference":
+        from injectors.sim.serving import seconds_per_token
+
+        return seconds_per_token(job)
+    from injectors.sim.run import seconds
+
+    return seconds(job, compiled(job))
+
+
+def record(job: Job, sampled: tuple[int, ...]) -> tuple[RunData, float]:
+    """Run the job; returns what is recorded of it and the measure that labels compare.
+
+    Args:
+        job: What to run.
+        sampled: Ranks that get traces.
+    """
+    if job.workload.kind == "inference":
+        from injectors.sim.serving import record_serving
+
+        return record_serving(job, sampled)
+    from injectors.sim.kineto import write_traces
+    from injectors.sim.run import mean_seconds, simulate
+    from injectors.sim.tables import tables
+
+    run = simulate(job, compiled(job), sampled)
+    elapsed = run.step_ns[1:].sum(axis=0)
+    return RunData(tables(run), write_traces(run, sampled)), mean_seconds(elapsed, job.steps - 1)
