@@ -97,6 +97,13 @@ class Builder:
         if span:
             self.span(span, first, category)
 
+    @contextmanager
+    def at(self, *parts: str) -> Iterator[None]:
+        """Append under parts of the step that don't depend on where this is called."""
+        before, self._parts = self._parts, list(parts)
+        yield
+        self._parts = before
+
     def span(self, name: str, first: int, category: SpanKind = "user_annotation") -> None:
         """Name the range from the `first`-th op to the last one, as far as this thread did them."""
         own = [op.path for op in self.program.ops[first:] if op.thread == self.thread]
@@ -235,18 +242,16 @@ class Builder:
 
     def mark(self, path: str) -> None:
         """Note how far thread and device have come, under a path that stands for itself."""
-        parts, self._parts = self._parts, []
-        self.add(Kind.MARK, path, label=Label(kernel=None, runtime=None))
-        self._parts = parts
+        with self.at():
+            self.add(Kind.MARK, path, label=Label(kernel=None, runtime=None))
 
     def pause(self, name: str) -> None:
         """Append a place where the thread may stand still."""
         if name not in PAUSES:
             raise ValueError(f"pause must be one of {', '.join(PAUSES)}, got {name!r}")
-        parts, self._parts = self._parts, ["pause"]
         row = self.program.row(self.program.pauses, name)
-        self.add(Kind.PAUSE, name, label=Label(kernel=None, runtime=None), pause=row)
-        self._parts = parts
+        with self.at("pause"):
+            self.add(Kind.PAUSE, name, label=Label(kernel=None, runtime=None), pause=row)
 
     def next_batch(self, host_ns: int) -> None:
         """Append taking the next batch from the loader."""
