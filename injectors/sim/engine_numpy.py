@@ -195,7 +195,8 @@ class _Step:
             if which < 0 and not outstanding:
                 return done
             row = self._end[which] if which >= 0 else self._state.carried[op.stream][-1 - which]
-            return np.maximum(done, row[op.ranks])
+            later: Ints = np.maximum(done, row[op.ranks])
+            return later
         ranks = np.arange(len(self._cpu[0]))[op.ranks]
         own = self._times.end[np.maximum(op.earlier, 0), ranks]
         before = self._state.carried[op.stream][np.maximum(-1 - op.earlier, 0), ranks] * outstanding
