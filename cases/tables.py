@@ -24,11 +24,15 @@ TYPES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True)
 class Table:
-    """One table: `columns` maps a name to (type, meaning), `order` is the row order."""
+    """One table: `columns` maps a name to (type, meaning), `order` is the row order.
+
+    `growth` names the columns that tell how much a counter grew, which are never negative.
+    """
 
     about: str
     columns: dict[str, tuple[str, str]]
     order: tuple[str, ...]
+    growth: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -97,6 +101,7 @@ TABLES: dict[str, Table] = {
             "processes": ("int", "processes that use the device"),
         },
         ("rank", "time_ns"),
+        ("nvlink_tx_bytes", "nvlink_rx_bytes"),
     ),
     "host": Table(
         "Host samples; counters are the growth since the sample before.",
@@ -119,6 +124,18 @@ TABLES: dict[str, Table] = {
             "cgroup_throttled_ns": ("int", "time that the quota held the job back"),
         },
         ("host", "time_ns"),
+        (
+            "cpu_busy_ns",
+            "cpu_system_ns",
+            "cpu_iowait_ns",
+            "cpu_steal_ns",
+            "psi_cpu_some_ns",
+            "psi_io_some_ns",
+            "psi_memory_some_ns",
+            "disk_read_bytes",
+            "disk_write_bytes",
+            "cgroup_throttled_ns",
+        ),
     ),
     "network": Table(
         "Samples of each rank's network interface; counters are the growth since the sample"
@@ -133,10 +150,12 @@ TABLES: dict[str, Table] = {
             "send_queue_bytes": ("int", "bytes that TCP holds unacknowledged or unsent"),
         },
         ("rank", "time_ns"),
+        ("tx_bytes", "rx_bytes", "tx_dropped", "retransmits"),
     ),
     "processes": Table(
         "Samples of the processes that use the host; counters are the growth since the sample"
-        " before. `process` numbers are the case's own.",
+        " before; those of scheduling leave out threads that have ended since. `process` numbers"
+        " are the case's own.",
         {
             "host": ("text", "host name of the topology"),
             "time_ns": TIME,
@@ -157,6 +176,14 @@ TABLES: dict[str, Table] = {
             "rss_bytes": ("int", "resident memory"),
         },
         ("host", "process", "time_ns"),
+        (
+            "cpu_ns",
+            "run_delay_ns",
+            "voluntary_switches",
+            "involuntary_switches",
+            "read_bytes",
+            "write_bytes",
+        ),
     ),
     "loader": Table(
         "One row per batch that a data loader delivered.",

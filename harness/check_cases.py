@@ -1,12 +1,16 @@
-"""Checks that need a case's signals: places, windows, what was withheld, and witnesses."""
+"""Checks that need a case's signals: places, windows, growth, what was withheld, and witnesses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cases.case import Case
+import pyarrow.compute as pc
+
+from cases.case import Case, Recording
 from cases.errors import InputError
+from cases.layout import REFERENCE
 from cases.schema import Locus
+from cases.tables import TABLES
 from cases.witness import holds
 from harness.checklist import Checklist
 from harness.judge import Truth, duration_ns
@@ -23,6 +27,7 @@ def check_case(checklist: Checklist, case: Case, truth: Truth) -> None:
     end = duration_ns(case)
     late = [w for f in truth.faults for w in f.windows if end is not None and w.end_ns > end]
     checklist.add("windows", truth.id, [f"{w} ends after the last step, {end} ns" for w in late])
+    checklist.add("growth", truth.id, _growth_problems(case))
     if case.info.question == "audit" and truth.verdict == "healthy":
         problems = [] if truth.validation.ablations else ["no headroom was looked for"]
         checklist.add("headroom", truth.id, problems)
@@ -43,6 +48,18 @@ def _locus_problems(case: Case, locus: Locus) -> Iterator[str]:
         strangers = sorted(set(getattr(locus, name)) - there)
         if strangers:
             yield f"{name} {strangers} are not in the topology"
+
+
+def _growth_problems(case: Case) -> Iterator[str]:
+    runs: dict[str, Recording] = {"": case}
+    if case.reference:
+        runs[f"{REFERENCE}."] = case.reference
+    for prefix, run in runs.items():
+        for name in run.table_paths:
+            for column in TABLES[name].growth:
+                least = pc.min(run.arrow(name)[column]).as_py()
+                if least is not None and least < 0:
+                    yield f"{prefix}{name}.{column} is {least} at the least"
 
 
 def _withheld_problems(case: Case, truth: Truth) -> Iterator[str]:

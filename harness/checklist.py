@@ -27,6 +27,7 @@ ABOUT = {
     "taxonomy": "every cause named is a cause of the taxonomy",
     "locus": "the place exists in the topology",
     "windows": "the fault acts within the recording",
+    "growth": "no counter shrank between two samples, in the case and its reference run",
     "witness": "the query is true on its own case",
     "witness_false": "the query is false on the twin and on confused causes",
     "twin": "the healthy twin exists in the same group",

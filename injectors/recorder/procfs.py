@@ -9,6 +9,12 @@ from pathlib import Path
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SECTOR_BYTES = 512
+SWITCHES = {
+    "voluntary_switches": "voluntary_ctxt_switches",
+    "involuntary_switches": "nonvoluntary_ctxt_switches",
+}
+THREAD_COUNTERS = ("cpu_ns", "run_delay_ns", *SWITCHES)
+IO_COUNTERS = {"read_bytes": "rchar", "write_bytes": "wchar"}
 
 
 def read(path: str) -> str:
@@ -48,22 +54,34 @@ def process_stat(pid: int) -> ProcessStat | None:
     )
 
 
-def process_counters(pid: int) -> dict[str, int]:
-    """Read scheduling and I/O counters of all threads of a process."""
-    counters = dict.fromkeys(
-        ("cpu_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches"), 0
-    )
-    for thread in threads(pid):
-        schedstat = read(f"/proc/{pid}/task/{thread}/schedstat").split()
-        if len(schedstat) >= 2:
-            counters["cpu_ns"] += int(schedstat[0])
-            counters["run_delay_ns"] += int(schedstat[1])
-        status = keyed(read(f"/proc/{pid}/task/{thread}/status"))
-        counters["voluntary_switches"] += status.get("voluntary_ctxt_switches", 0)
-        counters["involuntary_switches"] += status.get("nonvoluntary_ctxt_switches", 0)
+@dataclass(frozen=True)
+class ProcessCounters:
+    """Counters of one process; what could not be read is left out.
+
+    Args:
+        threads: THREAD_COUNTERS of each thread that was listed, by thread id.
+        io: IO_COUNTERS of all threads together, ended ones included.
+    """
+
+    threads: dict[str, dict[str, int]]
+    io: dict[str, int]
+
+
+def process_counters(pid: int) -> ProcessCounters | None:
+    """Read scheduling and I/O counters of a process; None when it has gone."""
+    counters = {thread: thread_counters(pid, thread) for thread in threads(pid)}
+    if not any(counters.values()):
+        return None
     io = keyed(read(f"/proc/{pid}/io"))
-    counters["read_bytes"], counters["write_bytes"] = io.get("rchar", 0), io.get("wchar", 0)
-    return counters
+    return ProcessCounters(counters, {k: io[word] for k, word in IO_COUNTERS.items() if word in io})
+
+
+def thread_counters(pid: int, thread: str) -> dict[str, int]:
+    """Read one thread's scheduling counters; those that can't be read are left out."""
+    schedstat = read(f"/proc/{pid}/task/{thread}/schedstat").split()[:2]
+    status = keyed(read(f"/proc/{pid}/task/{thread}/status"))
+    counters = dict(zip(THREAD_COUNTERS, map(int, schedstat), strict=False))
+    return counters | {k: status[word] for k, word in SWITCHES.items() if word in status}
 
 
 def threads(pid: int) -> list[str]:
@@ -90,7 +108,7 @@ def keyed(text: str) -> dict[str, int]:
 
 
 def host_counters() -> dict[str, int]:
-    """Read host-wide counters that only grow, and the levels `run_queue` and memory."""
+    """Read host-wide counters that only grow; those that the host lacks are left out."""
     cpu, *_ = read("/proc/stat").splitlines()
     user, nice, system, _, iowait, irq, softirq, steal = (int(x) for x in cpu.split()[1:9])
     counters = {
@@ -103,10 +121,7 @@ def host_counters() -> dict[str, int]:
         total = read(f"/proc/pressure/{resource}").partition("total=")[2].split()
         if total:
             counters[f"psi_{resource}_some_ns"] = int(total[0]) * 1000
-    reads, writes = disk_sectors()
-    counters["disk_read_bytes"] = reads * SECTOR_BYTES
-    counters["disk_write_bytes"] = writes * SECTOR_BYTES
-    return counters
+    return counters | disk_counters()
 
 
 def host_levels() -> dict[str, int]:
@@ -116,15 +131,19 @@ def host_levels() -> dict[str, int]:
     return {"run_queue": int(running), "memory_available_bytes": available_kb * 1024}
 
 
-def disk_sectors() -> tuple[int, int]:
-    """Sum the sectors read and written over whole block devices."""
+def disk_counters() -> dict[str, int]:
+    """Sum the bytes read and written over whole block devices; empty where there is no table."""
     rows = [line.split() for line in read("/proc/diskstats").splitlines()]
     whole = [row for row in rows if len(row) > 9 and Path(f"/sys/block/{row[2]}").exists()]
-    return sum(int(row[5]) for row in whole), sum(int(row[9]) for row in whole)
+    columns = {"disk_read_bytes": 5, "disk_write_bytes": 9} if rows else {}
+    return {k: sum(int(row[i]) for row in whole) * SECTOR_BYTES for k, i in columns.items()}
 
 
 def network_counters(pid: int, interface: str) -> dict[str, int]:
-    """Read a process's interface counters, TCP retransmissions and the send queue level."""
+    """Read a process's interface counters, TCP retransmissions and the send queue level.
+
+    What can't be read is left out, all of it when the process has ended.
+    """
     counters: dict[str, int] = {}
     for line in read(f"/proc/{pid}/net/dev").splitlines():
         name, _, rest = line.partition(":")
@@ -136,6 +155,8 @@ def network_counters(pid: int, interface: str) -> dict[str, int]:
     ]
     if len(tcp) == 2:
         counters["retransmits"] = int(dict(zip(*tcp, strict=False)).get("RetransSegs", 0))
-    queues = [line.split()[4] for line in read(f"/proc/{pid}/net/tcp").splitlines()[1:]]
-    counters["send_queue_bytes"] = sum(int(queue.partition(":")[0], 16) for queue in queues)
+    header, *sockets = read(f"/proc/{pid}/net/tcp").splitlines() or [""]
+    if header:
+        queues = (line.split()[4].partition(":")[0] for line in sockets)
+        counters["send_queue_bytes"] = sum(int(queue, 16) for queue in queues)
     return counters

@@ -12,6 +12,7 @@ from typing import Any
 
 from injectors.cgroups import throttled_ns
 from injectors.recorder import procfs
+from injectors.recorder.growth import growth, growths, process_growth
 from injectors.recorder.nvml import NvmlSampler
 
 INTERVAL_S = 0.2
@@ -73,7 +74,7 @@ class Sampler:
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
         stats = {pid: stat for pid in pids if (stat := procfs.process_stat(pid)) is not None}
         self._add_new_workers(stats)
-        busy = {pid for pid, stat in stats.items() if self._is_busy(pid, stat)}
+        watched = [p for p, stat in stats.items() if p in self.roles or self._is_busy(p, stat)]
         return {
             "time_ns": now,
             "host": procfs.host_counters(),
@@ -82,13 +83,11 @@ class Sampler:
             "gpu": self.nvml.sample(now) if self.nvml else [],
             "stats": stats,
             "counters": {
-                pid: procfs.process_counters(pid)
-                for pid in stats
-                if pid in self.roles or pid in busy
+                pid: counters
+                for pid in watched
+                if (counters := procfs.process_counters(pid)) is not None
             },
-            "affinity": {
-                pid: procfs.affinity(pid) for pid in stats if pid in self.roles or pid in busy
-            },
+            "affinity": {pid: procfs.affinity(pid) for pid in watched},
             "network": {
                 role.rank: procfs.network_counters(pid, self.interface)
                 for pid, role in self.roles.items()
@@ -141,7 +140,7 @@ class Sampler:
         """NVML's NVLink counters run since the driver was loaded: count from the first sample."""
         first = {row["rank"]: row for row in self._samples[0]["gpu"]}
         return [
-            {**row, **{name: _growth(row, first[row["rank"]], name) for name in NVLINK_COUNTERS}}
+            row | {name: growth(row[name], first[row["rank"]][name]) for name in NVLINK_COUNTERS}
             for sample in self._samples
             for row in sample["gpu"]
         ]
@@ -160,13 +159,12 @@ class Sampler:
         return own + others
 
     def _host_row(self, host: str, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-        growth = {key: after["host"][key] - before["host"].get(key, 0) for key in after["host"]}
         return {
             "host": host,
             "time_ns": after["time_ns"],
             "cores": len(os.sched_getaffinity(0)),
-            "cgroup_throttled_ns": _growth(after, before, "throttled_ns"),
-            **growth,
+            "cgroup_throttled_ns": growth(after["throttled_ns"], before["throttled_ns"]),
+            **growths(after["host"], before["host"]),
             **after["levels"],
         }
 
@@ -174,8 +172,6 @@ class Sampler:
         self, number: int, pid: int, before: dict[str, Any], after: dict[str, Any]
     ) -> dict[str, Any]:
         stat, role = after["stats"][pid], self.roles.get(pid, Role("other"))
-        counters = after["counters"][pid]
-        earlier = before["counters"].get(pid, dict.fromkeys(counters, 0))
         known = pid in self.roles or stat.name in self.names | KEPT_NAMES
         return {
             "host": role.host,
@@ -189,21 +185,16 @@ class Sampler:
             "threads": stat.threads,
             "affinity": after["affinity"][pid],
             "rss_bytes": stat.rss_bytes,
-            **{key: counters[key] - earlier[key] for key in counters},
+            **process_growth(after["counters"][pid], before["counters"].get(pid)),
         }
 
 
 def _network_row(
     rank: int, counters: dict[str, int], before: dict[str, Any], after: dict[str, Any]
 ) -> dict[str, Any]:
-    earlier = before["network"].get(rank, {})
-    growth = {
-        key: value if key == "send_queue_bytes" else value - earlier.get(key, 0)
-        for key, value in counters.items()
+    return {
+        "rank": rank,
+        "time_ns": after["time_ns"],
+        **growths(counters, before["network"].get(rank, {})),
+        "send_queue_bytes": counters.get("send_queue_bytes"),
     }
-    return {"rank": rank, "time_ns": after["time_ns"], **growth}
-
-
-def _growth(row: dict[str, Any], first: dict[str, Any], name: str) -> int | None:
-    now, before = row[name], first[name]
-    return None if now is None or before is None else now - before

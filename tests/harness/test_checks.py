@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from cases.bundle import write_suite_info
+from cases.table_files import read_table, to_frame, write_table
+from cases.tables import to_arrow
 from cases.taxonomy import Taxonomy
 from harness.checks import check_suite, composition
 from harness.judge import load_truths
@@ -36,6 +38,7 @@ def test_sound_suite_passes_every_check(tiny_suite: Path) -> None:
         "taxonomy": 9,
         "locus": 9,
         "windows": 9,
+        "growth": 9,
         "witness": 4,
         "witness_false": 4 + 2 * 7 + 2 * 6,  # each loader case, each contention case
         "twin": 9,
@@ -155,3 +158,18 @@ def test_withheld_signal_must_be_absent(tiny_copy: Path, tiny_ids: dict[str, str
     path.write_text(json.dumps(label))
     write_suite_info(tiny_copy, "tiny", "Nine small cases", "public", Taxonomy.load(), labels)
     assert list(failures(tiny_copy)) == ["withheld"]
+
+
+@pytest.mark.parametrize("part", ["", "reference"])
+def test_negative_growth_is_seen(tiny_copy: Path, tiny_ids: dict[str, str], part: str) -> None:
+    labels = tiny_copy.parents[1] / "labels" / "tiny"
+    path = tiny_copy / tiny_ids["loader_dev"] / part / "signals" / "host.parquet"
+    frame = to_frame(read_table(path, "host")).astype({"disk_read_bytes": "Int64"})
+    frame.loc[0, "disk_read_bytes"] = None  # what was not measured is no damage
+    frame.loc[1, "disk_read_bytes"] = -7
+    write_table(path, to_arrow("host", frame))
+    write_suite_info(tiny_copy, "tiny", "Nine small cases", "public", Taxonomy.load(), labels)
+    found = failures(tiny_copy)
+    assert list(found) == ["growth"]
+    column = ".".join(filter(None, [part, "host", "disk_read_bytes"]))
+    assert found["growth"] == [f"{tiny_ids['loader_dev']}: {column} is -7 at the least"]
