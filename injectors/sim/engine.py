@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from injectors.sim.compiled import Compiled, compile_program
 from injectors.sim.noise import extend, key
@@ -30,9 +31,10 @@ from injectors.sim.program import (
     StepTimes,
 )
 from injectors.sim.program_checks import problems
-from injectors.sim.state import Interpreter, absent_times, beginning, given, shapes
+from injectors.sim.state import Given, Interpreter, absent_times, beginning, given, shapes
 
 BACKENDS = ("auto", "numba", "numpy")
+PER_OP = 6  # of the arrays of times; the others have a row for each batch
 
 
 class Engine:
@@ -89,10 +91,19 @@ class Engine:
         """
         keys = extend(key(self._seed, "engine", number), self._compiled.entity)
         arrays = given(conditions, self._shapes)
-        self._interpreter.run(keys, arrays, self._state, self._times, self._taken)
+        absent = self._absent(arrays)
+        self._interpreter.run(keys, arrays, self._state, self._times, self._taken, absent)
         self._taken += self._compiled.batches
         self._carry()
         return StepTimes(*self._times)
+
+    def _absent(self, arrays: Given) -> NDArray[np.bool_]:
+        """Find the ops that don't happen, since there is no work of theirs on any rank."""
+        absent = ~arrays.work_q16.any(axis=1)[self._compiled.arrays.work]
+        if absent.any():
+            for times in self._times[:PER_OP]:
+                times[absent] = -1
+        return absent
 
     def _carry(self) -> None:
         """Keep the ends of launches that the next step's may have to wait for."""

@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from injectors.sim.compiled import Compiled, OpArrays
 from injectors.sim.drawn import QUANTUM_NS
@@ -47,9 +48,17 @@ class NumbaInterpreter:
         self._ops, self._spread = compiled.arrays, spread
         self._ahead = loader.workers, loader.workers * loader.prefetch
 
-    def run(self, keys: Keys, given: Given, state: State, times: Times, taken: int) -> None:
+    def run(
+        self,
+        keys: Keys,
+        given: Given,
+        state: State,
+        times: Times,
+        taken: int,
+        absent: NDArray[np.bool_],
+    ) -> None:
         """Interpret one step (see `state.Interpreter`)."""
-        _interpret(self._ops, self._spread, keys, given, state, times, taken, *self._ahead)
+        _interpret(self._ops, self._spread, keys, given, state, times, absent, taken, *self._ahead)
 
 
 @_compiled
@@ -120,14 +129,14 @@ def _issue(
         launched = host_table[_bits(own, LAUNCH, U_11_BITS)] * launch_ns >> 16
         back = begin + (launched * host_q16[r] >> 16)
         if launch_ns != 0:
-            begin += latency_ns[_bits(own, LATENCY, U_10_BITS)]
+            begin += latency_ns[_bits(own, LATENCY, U_11_BITS)]
             before = earlier[waits + each * m]
             if before >= 0:
                 back = max(back, end[before, r])
             elif outstanding:
                 back = max(back, carried[stream, -1 - before, r])
         done[r] = cpu[r] = back
-        idle = free[r] + gap_ns[_bits(own, U_0, U_10_BITS)]
+        idle = free[r] + gap_ns[_bits(own, U_0, U_11_BITS)]
         start[r] = max(begin, idle, after[r])
 
 
@@ -353,11 +362,14 @@ def _interpret(
     given: Given,
     state: State,
     times: Times,
+    absent: NDArray[np.bool_],
     taken: int,
     workers: int,
     ahead: int,
 ) -> None:
     for i in range(ops.kind.size):
+        if absent[i]:
+            continue
         kind, key = ops.kind[i], keys[i]
         if kind == K_KERNEL:
             _kernels(i, key, ops, spread, given, state, times)

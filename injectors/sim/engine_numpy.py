@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from injectors.sim.compiled import FLAT, Compiled, OpArrays
 from injectors.sim.drawn import Drawn, Draws
@@ -22,13 +23,23 @@ class NumpyInterpreter:
         self._ops = [op for op in ops if op.count]
         self._loader = loader
 
-    def run(self, keys: Keys, given: Given, state: State, times: Times, taken: int) -> None:
+    def run(
+        self,
+        keys: Keys,
+        given: Given,
+        state: State,
+        times: Times,
+        taken: int,
+        absent: NDArray[np.bool_],
+    ) -> None:
         """Interpret one step (see `state.Interpreter`)."""
         drawn = self._draws.draw(keys, given)
         step = _Step(drawn, given, state, times, self._loader, taken)
         handlers = [getattr(step, f"do_{kind.name.lower()}") for kind in Kind]
+        gone = absent.tolist()
         for op in self._ops:
-            handlers[op.kind](op)
+            if not gone[op.index]:
+                handlers[op.kind](op)
 
 
 class _Op:

@@ -142,7 +142,8 @@ class Op:
         groups: Name of the partition of ranks whose groups a collective joins.
         peers: Of a SEND or RECV, the partner of each of `ranks`.
         pair: Of a RECV, the path of its SEND.
-        work: Row of `Conditions.work_q16` that scales the device's time (0: constant).
+        work: Row of `Conditions.work_q16` that scales the device's time (0: constant). In a step
+            in which it is 0 on all ranks the op, of whatever kind, doesn't happen.
         transfer: Row of `Conditions.transfer_q16` that scales a collective's time.
         pause: Row of `Conditions.pause_ns`.
         batch: Of a NEXT_BATCH, its number within the step.

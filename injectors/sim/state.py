@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from injectors.sim.compiled import Compiled
 from injectors.sim.noise import Keys
@@ -66,7 +67,15 @@ class Given(NamedTuple):
 class Interpreter(Protocol):
     """A backend: interprets one step after the other."""
 
-    def run(self, keys: Keys, given: Given, state: State, times: Times, taken: int) -> None:
+    def run(
+        self,
+        keys: Keys,
+        given: Given,
+        state: State,
+        times: Times,
+        taken: int,
+        absent: NDArray[np.bool_],
+    ) -> None:
         """Interpret one step.
 
         Args:
@@ -75,6 +84,7 @@ class Interpreter(Protocol):
             state: Where the ranks are; moved on in place.
             times: Written where an op is done, left alone elsewhere.
             taken: Batches that earlier steps have taken.
+            absent: (ops,), which ops don't happen in this step.
         """
         ...
 
