@@ -241,6 +241,10 @@ def _case_folders(folder: Path) -> list[str]:
     )
 
 
+def cache_folder() -> Path:
+    """Folder that suites built on demand go to, below it `suites/<suite>` and `labels/<suite>`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evalharness"
+
+
 def _cached_suites() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "evalharness" / "suites"
+    return cache_folder() / "suites"

@@ -13,7 +13,7 @@ from cases.schema import Locus
 from cases.tables import TABLES
 from cases.witness import holds
 from harness.checklist import Checklist
-from harness.judge import Truth, duration_ns
+from harness.judge import Counterfactual, Truth, duration_ns
 from harness.step_time import mean_step_ns
 
 # Long recordings are shipped as means over stretches of steps, cut anew.
@@ -29,10 +29,18 @@ def check_case(checklist: Checklist, case: Case, truth: Truth) -> None:
     checklist.add("windows", truth.id, [f"{w} ends after the last step, {end} ns" for w in late])
     checklist.add("growth", truth.id, _growth_problems(case))
     if case.info.question == "audit" and truth.verdict == "healthy":
-        problems = [] if truth.validation.ablations else ["no headroom was looked for"]
+        problems = [] if looked_for_headroom(truth) else ["no headroom was looked for"]
         checklist.add("headroom", truth.id, problems)
     if truth.verdict == "undecidable":
         checklist.add("withheld", truth.id, _withheld_problems(case, truth))
+
+
+def looked_for_headroom(truth: Truth) -> bool:
+    """Whether something was taken away from a healthy job to see if it then is faster."""
+    validation = truth.validation
+    if isinstance(validation, Counterfactual):
+        return bool(validation.ablated)
+    return bool(validation.ablations)
 
 
 def _locus_problems(case: Case, locus: Locus) -> Iterator[str]:

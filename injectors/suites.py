@@ -17,9 +17,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
-from cases.bundle import write_suite_info
+from cases.bundle import Suite, write_suite_info
 from cases.errors import InputError
 from cases.schema import SuiteInfo
 from cases.taxonomy import Taxonomy
@@ -32,6 +32,7 @@ from injectors.sim.made import MadeGroup
 from injectors.write_group import write_group
 
 Progress = Callable[[str, int, int], None]
+LabelsKind = Literal["public", "private_seed"]
 
 
 class Buildable(Protocol):
@@ -113,34 +114,59 @@ def build(
     plan = plan_of(name)
     folder = name if private_seed is None else f"{name}_private"
     target = suite_places(out, folder)
-    journal = out / "labels" / f"{folder}.journal.jsonl"
-    groups = plan.groups(private_seed)
-    out.mkdir(parents=True, exist_ok=True)
-    with sole_recorder(target.cases), enough_room(out):
+    kind: LabelsKind = "public" if private_seed is None else "private_seed"
+    build_groups(plan.groups(private_seed), target, folder, plan.title, kind, jobs, progress)
+    return Suite.open(target.cases).info
+
+
+def build_groups(
+    groups: Sequence[Buildable],
+    target: Places,
+    name: str,
+    title: str,
+    kind: LabelsKind = "public",
+    jobs: int | None = None,
+    progress: Progress = lambda phase, done, of: None,
+) -> list[JournalLine]:
+    """Build the groups that the journal does not list yet, then finish the suite.
+
+    Returns:
+        What became of each group, in the order of `groups`.
+    """
+    journal = target.labels.parent / f"{target.labels.name}.journal.jsonl"
+    with sole_recorder(target.cases), enough_room(target.cases):
         clean_suite(target.cases, target.labels, lambda sentence: None)
         cut_torn_line(journal)
         known = {digest: line for digest, line in finished(journal).items() if _whole(line, target)}
         _drop_strangers(target, [known[g.digest] for g in groups if g.digest in known])
         todo = [group for group in groups if group.digest not in known]
         with _pool(jobs) as pool:
-            done = len(groups) - len(todo)
-            progress("groups", done, len(groups))
+            progress("groups", len(groups) - len(todo), len(groups))
             futures = [pool.submit(_build_group, group, target) for group in todo]
-            for future in as_completed(futures):
-                note(journal, future.result())
-                done += 1
+            for done, future in enumerate(as_completed(futures), len(groups) - len(todo) + 1):
+                line = future.result()
+                note(journal, line)
+                known[line.digest] = line
                 progress("groups", done, len(groups))
-            told_apart = name_false_rivals(target, Taxonomy.load(), pool, progress)
-        for case, rival in told_apart.items():
-            _refuse(target, case, f"its witness is true on its rival {rival} as well")
-        return write_suite_info(
-            target.cases,
-            folder,
-            plan.title,
-            "public" if private_seed is None else "private_seed",
-            Taxonomy.load(),
-            target.labels,
-        )
+            lines = [known[group.digest] for group in groups]
+            if any(line.made for line in lines):
+                _finish(target, name, title, kind, pool, progress)
+    return lines
+
+
+def _finish(
+    target: Places,
+    name: str,
+    title: str,
+    kind: LabelsKind,
+    pool: ProcessPoolExecutor,
+    progress: Progress,
+) -> None:
+    taxonomy = Taxonomy.load()
+    confused = name_false_rivals(target, taxonomy, pool, progress)
+    for case, rival in confused.items():
+        _refuse(target, case, f"its witness is true on its rival {rival} as well")
+    write_suite_info(target.cases, name, title, kind, taxonomy, target.labels)
 
 
 def _build_group(group: Buildable, target: Places) -> JournalLine:

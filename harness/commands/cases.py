@@ -1,4 +1,4 @@
-"""`evalharness cases`: list, show, check, audit and compare the cases of a suite."""
+"""`evalharness cases`: build, list, show, check, audit and compare the cases of a suite."""
 
 from __future__ import annotations
 
@@ -34,10 +34,43 @@ def suite_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.group("cases")
 def command() -> None:
-    """List, show, check and audit the cases of a suite, and compare them when recorded again.
+    """Build, list, show, check and audit the cases of a suite, or compare what was recorded again.
 
     Example: evalharness cases list --suite recorded_cpu
     """
+
+
+@command.command("build")
+@click.argument("name", metavar="SUITE")
+@click.option("--private-seed", type=click.IntRange(min=0), help="Make a suite nobody has seen.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for suites/SUITE and labels/SUITE; the user's cache by default.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a core by default.")
+def build_command(name: str, private_seed: int | None, out: Path | None, jobs: int | None) -> None:
+    """Build a simulated SUITE: simulated_core, simulated_fleet or simulated_smoke.
+
+    The content is the same on every machine and for every number of processes; what was finished
+    before is not built again. With a private seed the suite is called SUITE_private, and its digest
+    can be published before its labels.
+
+    Example: evalharness cases build simulated_smoke
+    """
+    from cases.bundle import cache_folder
+    from harness.commands.record import bar
+    from injectors.suites import build, plan_of
+
+    plan_of(name)
+    with bar() as shown:
+        task = shown.add_task("groups", total=None)
+
+        def progress(phase: str, done: int, of: int) -> None:
+            shown.update(task, description=phase, completed=done, total=of)
+
+        info = build(name, out or cache_folder(), private_seed, jobs, progress)
+    click.echo(f"{info.name}: {len(info.cases)} cases, {info.digest}")
 
 
 @command.command("list")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -13,6 +14,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from cases.errors import ScenarioError
 from injectors.scenario import Scenario, read_matrix, read_scenario
+
+if TYPE_CHECKING:
+    from injectors.matrix import JournalLine
 
 Callback = Callable[[str, int, int], None]
 
@@ -31,6 +35,13 @@ Callback = Callable[[str, int, int], None]
     type=click.Path(dir_okay=False, path_type=Path),
     help="Record nothing: time the healthy jobs against themselves, append to this file.",
 )
+@click.option(
+    "--backend",
+    type=click.Choice(["torch", "sim"]),
+    default="torch",
+    show_default=True,
+    help="Run the job for real, or simulate it.",
+)
 @click.option("--only", multiple=True, help="Record only scenarios whose name holds this text.")
 def command(
     scenario: Path,
@@ -38,6 +49,7 @@ def command(
     out: Path | None,
     suite: str | None,
     null_study: Path | None,
+    backend: str,
     only: tuple[str, ...],
 ) -> None:
     """Record SCENARIO as labelled cases: faulty, healthy twin, reference run.
@@ -47,6 +59,9 @@ def command(
 
     With --null-study nothing is broken: every scenario's healthy job is timed against itself
     until the file holds enough labels of each, and the tables of the study are printed.
+
+    With --backend sim the same scenario is simulated: on the machine with GPUs that it names, or
+    on CPUs. Costs are then exact differences of runs with the same seed.
 
     Example: evalharness record injectors/scenarios/slow_link.yaml --out recorded
     """
@@ -59,6 +74,8 @@ def command(
         raise ScenarioError("must name at least one scenario", where="--only", found=only)
     if null_study is not None:
         _study(scenarios, null_study)
+    elif out is not None and backend == "sim":
+        _simulate(scenarios, out, suite or scenario.stem)
     elif out is not None:
         _record(scenarios, out, suite or scenario.stem)
 
@@ -78,6 +95,27 @@ def _record(scenarios: Sequence[Scenario], out: Path, suite: str) -> None:
     with _shown(scenarios) as begin:
         title = f"Recorded cases of {suite}"
         lines = record_all(scenarios, out, suite, title, begin, partial(click.echo, err=True))
+    _tell(lines)
+
+
+def _simulate(scenarios: Sequence[Scenario], out: Path, suite: str) -> None:
+    from injectors.matrix import places
+    from injectors.sim.backend import Group
+    from injectors.suites import build_groups
+
+    groups = [Group(item) for item in scenarios]
+    target, title = places(out, suite), f"Simulated cases of {suite}"
+    with bar() as shown:
+        task = shown.add_task("groups", total=len(groups))
+
+        def progress(phase: str, done: int, of: int) -> None:
+            shown.update(task, description=phase, completed=done, total=of)
+
+        _tell(build_groups(groups, target, suite, title, progress=progress))
+
+
+def _tell(lines: Sequence[JournalLine]) -> None:
+    """Print what became of each scenario; exit status 1 where one gave nothing."""
     for line in lines:
         for case in line.made:
             click.echo(f"{line.scenario}: made {case}")
@@ -90,25 +128,26 @@ def _record(scenarios: Sequence[Scenario], out: Path, suite: str) -> None:
 @contextmanager
 def _shown(scenarios: Sequence[Scenario]) -> Iterator[Callable[[Scenario, bool], Callback]]:
     """Show progress over the scenarios; yields what is called as each begins."""
-    with _bar() as bar:
-        total = bar.add_task(f"{len(scenarios)} scenarios", total=len(scenarios))
-        inner = bar.add_task("", total=1, visible=False)
+    with bar() as shown:
+        total = shown.add_task(f"{len(scenarios)} scenarios", total=len(scenarios))
+        inner = shown.add_task("", total=1, visible=False)
 
         def begin(item: Scenario, known: bool) -> Callback:
             done = next(i for i, other in enumerate(scenarios) if other is item)
-            bar.update(total, completed=done)
-            bar.update(inner, description=item.name, visible=not known, completed=0)
+            shown.update(total, completed=done)
+            shown.update(inner, description=item.name, visible=not known, completed=0)
 
             def progress(phase: str, done: int, of: int) -> None:
-                bar.update(inner, description=f"{item.name}: {phase}", completed=done, total=of)
+                shown.update(inner, description=f"{item.name}: {phase}", completed=done, total=of)
 
             return progress
 
         yield begin
-        bar.update(total, completed=len(scenarios))
+        shown.update(total, completed=len(scenarios))
 
 
-def _bar() -> Progress:
+def bar() -> Progress:
+    """A progress bar on standard error."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -22,6 +22,7 @@ def set_up(scenario: Scenario, seed: int) -> Job:
         profiled_steps=scenario.profiled_steps,
     )
     if isinstance(workload, SimulatedWorkload):
+        job.network.transport = workload.transport
         workload.set_up(job)
     else:
         from injectors.sim.workloads.cpu import set_up as set_up_cpu

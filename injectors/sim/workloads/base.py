@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Literal
 
 from cases.errors import ScenarioError
 from injectors.sim.job import Job, Places
@@ -13,7 +14,9 @@ from injectors.workloads.base import Program as TorchProgram
 
 
 class SimulatedWorkload(Workload):
-    """A workload that exists only in the simulator."""
+    """A workload that exists only in the simulator; `transport` is what joins its hosts."""
+
+    transport: Literal["ib", "roce", "socket"] = "ib"
 
     def build(self, context: Context) -> TorchProgram:
         """Refuse: there is nothing to run.
