@@ -129,14 +129,14 @@ def _issue(
         launched = host_table[_bits(own, LAUNCH, U_11_BITS)] * launch_ns >> 16
         back = begin + (launched * host_q16[r] >> 16)
         if launch_ns != 0:
-            begin += latency_ns[_bits(own, LATENCY, U_11_BITS)]
+            begin += latency_ns[_bits(own, LATENCY, U_10_BITS)]
             before = earlier[waits + each * m]
             if before >= 0:
                 back = max(back, end[before, r])
             elif outstanding:
                 back = max(back, carried[stream, -1 - before, r])
         done[r] = cpu[r] = back
-        idle = free[r] + gap_ns[_bits(own, U_0, U_11_BITS)]
+        idle = free[r] + gap_ns[_bits(own, U_0, U_10_BITS)]
         start[r] = max(begin, idle, after[r])
 
 
