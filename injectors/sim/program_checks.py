@@ -18,6 +18,7 @@ def problems(program: Program) -> Iterator[str]:
         yield from _rows(program, op)
         yield from _partners(program, op, paths)
         paths[op.path] = op
+    yield from _batches(program)
 
 
 def _groups(program: Program) -> Iterator[str]:
@@ -59,6 +60,20 @@ def _rows(program: Program, op: Op) -> Iterator[str]:
     most = THREADS if op.kind == Kind.JOIN else STREAMS
     if not 0 <= op.other < most:
         yield f"{op.path}: other must be below {most}, got {op.other}"
+
+
+def _batches(program: Program) -> Iterator[str]:
+    taken: dict[int, list[int]] = {}
+    for op in program.ops:
+        if op.kind == Kind.NEXT_BATCH:
+            for rank in range(program.ranks) if op.ranks is None else op.ranks:
+                taken.setdefault(rank, []).append(op.batch)
+    for rank, batches in taken.items():
+        if batches != list(range(program.batches)):
+            yield (
+                f"rank {rank} must take batches 0 to {program.batches - 1} in their order, "
+                f"or none, takes {batches}"
+            )
 
 
 def _partners(program: Program, op: Op, before: dict[str, Op]) -> Iterator[str]:
