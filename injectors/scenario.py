@@ -54,6 +54,8 @@ Withheld = Literal[
     "unaligned_clocks",
     "congestion_mark_only",
     "unlogged_preemptions",
+    "no_baseline_single_gpu",
+    "everything_changed_together",
 ]
 RECORDED_WITHHELD: tuple[Withheld, ...] = ("nothing", "all_but_progress", "all_but_steps")
 

@@ -1,0 +1,199 @@
+"""What the diagnoser of a simulated case does not get, by the patterns of the taxonomy.
+
+Each pattern is a reason why real recordings stay undecidable (`insufficient` in
+cases/taxonomy.yaml). It takes away what the taxonomy names, and whatever else would tell its
+candidates apart: simulated signals are more complete than those of the jobs that the reasons came
+from. What is left says that the job is slow and rules out other causes. Patterns act alike on a
+case and its reference run, and never look at the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cases.bundle import RunData
+from cases.errors import ScenarioError
+from injectors import public
+from injectors.faults import FAULTS
+from injectors.sim.left_over import (
+    Columns,
+    averaged,
+    keep,
+    of_rank,
+    one_sample,
+    shift_hosts,
+    step_lines,
+    without,
+    without_variables,
+)
+
+Pattern = Callable[[RunData], RunData]
+SPAN = public.PROGRESS_SPAN
+WHOLE_RUN = 10**9  # a span that holds every step
+COLLECTIVE_TIMES: Columns = {"collectives": ("created_ns", "started_ns", "completed_ns")}
+GPU_STATE: Columns = {
+    "gpu": ("sm_clock_mhz", "temperature_c", "event_reasons", "power_w", "power_limit_w")
+}
+GPU_USE: Columns = {
+    "gpu": (
+        "processes",
+        "memory_used_bytes",
+        "utilization_percent",
+        "memory_utilization_percent",
+        "pcie_tx_bytes_per_s",
+        "pcie_rx_bytes_per_s",
+    )
+}
+GPU_TRAFFIC: Columns = {
+    "gpu": ("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s", "nvlink_tx_bytes", "nvlink_rx_bytes")
+}
+CPU_USE: Columns = {
+    "host": ("cpu_busy_ns", "cpu_system_ns", "cpu_steal_ns", "run_queue", "psi_cpu_some_ns")
+}
+COUNTERS: Columns = {"network": ("tx_dropped", "retransmits", "send_queue_bytes")}
+
+
+def step_walls_only(run: RunData) -> RunData:
+    """Walls alone: phases, arrivals, devices and workers would each name one of the candidates."""
+    left = averaged(keep(run, ("steps", "collectives", "runtime", "logs")), SPAN)
+    return without(left, COLLECTIVE_TIMES)
+
+
+def single_rank_trace(run: RunData) -> RunData:
+    """One rank. Its trace has to go too: a late peer shows in the first bucket, a link in all."""
+    left = averaged(keep(run, ("steps", "collectives", "runtime", "logs")), SPAN)
+    return of_rank(without(left, COLLECTIVE_TIMES), 0)
+
+
+def collectives_without_token_counts(run: RunData) -> RunData:
+    """No loads. Bytes would name the hot rank, times the operation, the log the transport."""
+    left = averaged(keep(run, ("steps", "collectives", "runtime", "logs")), SPAN)
+    gone = {"collectives": (*COLLECTIVE_TIMES["collectives"], "bytes"), "runtime": ("value",)}
+    return step_lines(without(left, gone), only=True)
+
+
+def version_drop_without_counters(run: RunData) -> RunData:
+    """No network. The trace names the algorithm; times of collectives vary only with loss."""
+    tables = ("steps", "collectives", "gpu", "host", "processes", "loader", "runtime", "logs")
+    left = without(averaged(keep(run, tables), SPAN), {**COLLECTIVE_TIMES, **GPU_TRAFFIC})
+    return without_variables(left)
+
+
+def coarse_sampling(run: RunData) -> RunData:
+    """One sample of each device and host, of unknown time; none of their state is in it.
+
+    Arrivals and phases by rank would tell a host from a device.
+    """
+    tables = ("steps", "collectives", "gpu", "host", "network", "runtime", "logs")
+    left = averaged(keep(run, tables), SPAN)
+    for name in ("gpu", "host", "network"):
+        left = one_sample(left, name)
+    for gone in (COLLECTIVE_TIMES, GPU_STATE, GPU_USE, CPU_USE):
+        left = without(left, gone)
+    return left
+
+
+def coarse_microbatch_timers(run: RunData) -> RunData:
+    """Walls of whole steps; arrivals, loads and devices would each name one of the candidates."""
+    tables = ("steps", "collectives", "host", "network", "processes", "loader", "runtime", "logs")
+    left = averaged(keep(run, tables), SPAN)
+    return without_variables(without(left, {**COLLECTIVE_TIMES, "runtime": ("value",)}))
+
+
+def unaligned_clocks(run: RunData) -> RunData:
+    """Clocks of hosts are seconds apart.
+
+    Lengths on one host's clock would still tell waiting from transferring, and the hosts' own
+    samples where it is waited for.
+    """
+    left = averaged(shift_hosts(run), SPAN)
+    left = keep(left, ("steps", "collectives", "network", "runtime", "logs"))
+    return without(left, {**COLLECTIVE_TIMES, "network": ("send_queue_bytes",)})
+
+
+def congestion_mark_only(run: RunData) -> RunData:
+    """What an interface carried in all: anything over time would tell bursts from a slow port."""
+    left = averaged(keep(run, ("steps", "collectives", "network", "runtime", "logs")), WHOLE_RUN)
+    left = one_sample(left, "network")
+    return step_lines(without(left, {**COLLECTIVE_TIMES, **COUNTERS}), only=False)
+
+
+def unlogged_preemptions(run: RunData) -> RunData:
+    """What was asked and answered; batches, queues and times of single requests have to go."""
+    times = ("scheduled_ns", "first_token_ns", "preemptions", "cached_tokens", "finished_ns")
+    left = keep(run, ("steps", "requests", "runtime", "logs"))
+    return step_lines(without(averaged(left, SPAN), {"requests": times}), only=True)
+
+
+def no_baseline_single_gpu(run: RunData) -> RunData:
+    """All but the device's own state: its clock, power, temperature and the reasons for them."""
+    return without(run, GPU_STATE)
+
+
+def everything_changed_together(run: RunData) -> RunData:
+    """Walls, loads and counts: kernels, transports and their times are what a change shows in."""
+    tables = ("steps", "collectives", "loader", "runtime", "logs")
+    left = without(averaged(keep(run, tables), SPAN), COLLECTIVE_TIMES)
+    return step_lines(left, only=True)
+
+
+PATTERNS: Mapping[str, Pattern] = {
+    "nothing": lambda run: run,
+    "all_but_progress": lambda run: public.withhold(run, "all_but_progress"),
+    "all_but_steps": lambda run: public.withhold(run, "all_but_steps"),
+    "step_walls_only": step_walls_only,
+    "single_rank_trace": single_rank_trace,
+    "collectives_without_token_counts": collectives_without_token_counts,
+    "version_drop_without_counters": version_drop_without_counters,
+    "coarse_sampling": coarse_sampling,
+    "coarse_microbatch_timers": coarse_microbatch_timers,
+    "unaligned_clocks": unaligned_clocks,
+    "congestion_mark_only": congestion_mark_only,
+    "unlogged_preemptions": unlogged_preemptions,
+    "no_baseline_single_gpu": no_baseline_single_gpu,
+    "everything_changed_together": everything_changed_together,
+}
+# The causes that each pattern leaves alike, as the taxonomy has them; None: all that fit the job.
+CANDIDATES: Mapping[str, tuple[str, ...] | None] = {
+    "nothing": (),
+    "all_but_progress": None,
+    "all_but_steps": tuple(cause for cause, fault in FAULTS.items() if fault.backward_alone),
+    "step_walls_only": ("slow_link", "kernel_regression", "data_straggler_rank"),
+    "single_rank_trace": ("slow_link", "data_straggler_rank", "cpu_contention_colocated"),
+    "collectives_without_token_counts": (
+        "moe_expert_imbalance",
+        "network_congestion",
+        "nccl_transport_fallback",
+    ),
+    "version_drop_without_counters": ("nccl_tuning_regression", "roce_flow_control_loss"),
+    "coarse_sampling": ("thermal_throttle", "cpu_contention_colocated", "gpu_noisy_neighbor"),
+    "coarse_microbatch_timers": (
+        "thermal_throttle",
+        "sequence_length_imbalance",
+        "nccl_sm_contention",
+    ),
+    "unaligned_clocks": ("slow_link", "data_straggler_rank", "rank_extra_host_work"),
+    "congestion_mark_only": ("network_congestion", "nic_degraded"),
+    "unlogged_preemptions": (
+        "kv_cache_preemption",
+        "decode_batch_kv_limited",
+        "kernel_regression",
+    ),
+    "no_baseline_single_gpu": ("gpu_silicon_variability", "thermal_throttle", "power_cap"),
+    "everything_changed_together": (
+        "kernel_regression",
+        "nccl_tuning_regression",
+        "nccl_transport_fallback",
+    ),
+}
+
+
+def withhold(run: RunData, what: str) -> RunData:
+    """Leave of a recording, of the case or of its reference run, what a pattern leaves.
+
+    Raises:
+        ScenarioError: there is no such pattern.
+    """
+    if what not in PATTERNS:
+        raise ScenarioError(f"must be one of {sorted(PATTERNS)}", where="withhold", found=what)
+    return PATTERNS[what](run)
