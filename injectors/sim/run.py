@@ -44,6 +44,7 @@ class Run:
         sampled: Ranks whose every op is kept, in the profiled steps.
         marks: Path of a MARK -> (steps, ranks), when thread and device had come so far.
         collectives: Path of a communication op -> its times.
+        pauses: Path of a PAUSE -> (steps, ranks), when the thread came to it.
         taken: (steps, batches, ranks), when the thread had the batch; `waited` what it waited.
         fetch_start, ready: (steps, batches, ranks), the loader's work on it.
         kept: Profiled step -> its times, columns are the sampled ranks.
@@ -55,6 +56,7 @@ class Run:
     sampled: tuple[int, ...]
     marks: dict[str, Ints] = field(default_factory=dict)
     collectives: dict[str, Collected] = field(default_factory=dict)
+    pauses: dict[str, Ints] = field(default_factory=dict)
     taken: Ints = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
     waited: Ints = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
     fetch_start: Ints = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
@@ -120,6 +122,7 @@ class _Keeper:
         self._marks: list[int] = []
         self._joins: list[int] = []
         self._batches: list[int] = []
+        self._pauses: list[int] = []
         for index, op in enumerate(program.ops):
             if op.kind == Kind.MARK:
                 self._marks.append(index)
@@ -131,6 +134,9 @@ class _Keeper:
                 )
             elif op.kind == Kind.NEXT_BATCH:
                 self._batches.append(index)
+            elif op.kind == Kind.PAUSE:
+                self._pauses.append(index)
+                run.pauses[op.path] = np.full((steps, ranks), -1, np.int64)
         shape = (steps, program.batches, ranks)
         run.taken, run.waited, run.fetch_start, run.ready = (
             np.full(shape, -1, np.int64) for _ in range(4)
@@ -144,6 +150,8 @@ class _Keeper:
             found = run.collectives[ops[index].path]
             found.host[step], found.start[step] = times.host[index], times.start[index]
             found.joined[step], found.end[step] = times.joined[index], times.end[index]
+        for index in self._pauses:
+            run.pauses[ops[index].path][step] = times.host[index]
         for index in self._batches:
             batch = ops[index].batch
             run.taken[step, batch] = times.done[index]
