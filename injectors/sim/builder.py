@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from injectors.sim import gloo, kernels
 from injectors.sim.costs import Costs
-from injectors.sim.job import Job
+from injectors.sim.job import Job, Places
 from injectors.sim.launches import Exchange, Launch, Launches
 from injectors.sim.nccl import Choice, Nccl, Operation, Shape
 from injectors.sim.program import Collective, Kind, Label, Noise, Op, Program, Span, Stream, Thread
@@ -84,6 +84,7 @@ class Builder:
         self._parts: list[str] = []
         self._paths: set[str] = set()
         self._chosen: dict[tuple[str, int, str], Choice] = {}
+        self._sequence = 0
 
     @contextmanager
     def under(
@@ -128,6 +129,11 @@ class Builder:
         self._paths.add(path)
         fields.setdefault("thread", self.thread)
         return self.program.add(Op(kind, path, ranks=self.ranks, **fields))
+
+    def next_sequence(self) -> int:
+        """Return a number that joins a forward operator with its backward half."""
+        self._sequence += 1
+        return self._sequence
 
     def host(self, name: str, host_ns: int, cpu_ops: tuple[str, ...] = ()) -> Op:
         """Append work of the host thread alone."""
@@ -271,6 +277,8 @@ class Builder:
                 "data": places.data_groups,
                 "tensor": places.tensor_groups,
                 "expert": places.expert_groups,
+                "expert_data": lambda: expert_data_groups(places),
+                "pipeline": lambda: pipelines(places),
                 "world": lambda: [list(range(places.ranks))],
             }[group]()
         return self.program.groups[group]
@@ -304,11 +312,52 @@ class Builder:
             self.wait(f"{exchange.name}.wait", Stream.COMPUTE, exchange.stream)
         return op
 
+    def send(self, name: str, size: int, peers: tuple[int, ...]) -> Op:
+        """Append sending of what has been computed, to a peer of each of the builder's ranks."""
+        return self._message(Kind.SEND, "send", name, size, peers, Stream.SEND, Stream.COMPUTE)
+
+    def recv(self, name: str, size: int, peers: tuple[int, ...], pair: str) -> None:
+        """Append receiving what was sent by the op `pair`; computation waits for it."""
+        stream = Stream.RECV
+        self._message(Kind.RECV, "recv", name, size, peers, stream, stream, pair)
+        self.wait(f"{name}.wait", Stream.COMPUTE, stream)
+
+    def _message(
+        self,
+        kind: Kind,
+        operation: Literal["send", "recv"],
+        name: str,
+        size: int,
+        peers: tuple[int, ...],
+        stream: Stream,
+        other: Stream,
+        pair: str = "",
+    ) -> Op:
+        found = self.choice(operation, size, "pipeline")
+        exchange = Exchange(name, operation, size, "pipeline", stream)
+        return self.add(
+            kind,
+            name,
+            label=self._collective_label(exchange, found),
+            stream=stream,
+            other=other,
+            host_ns=COLLECTIVE_HOST_NS,
+            launch_ns=COLLECTIVE_CALL_NS if self._nccl else 0,
+            fixed_ns=found.fixed_ns,
+            memory_ns=found.bytes_ns,
+            noise=Noise.LARGE_COLLECTIVE if size >= LARGE_BYTES else Noise.SMALL_COLLECTIVE,
+            transfer=self.program.row(self.program.transfer_rows, "pipeline"),
+            peers=peers,
+            pair=pair,
+        )
+
     def choice(self, operation: Operation, size: int, group: str) -> Choice:
         """Return the cost of a collective over the groups of a partition."""
         key = (operation, size, group)
         if key not in self._chosen:
             shape = Shape.of(self.members(group), self.job.places)
+            if operation in ("send", "recv"):
+                shape = Shape(2, min(shape.hosts, 2), 1 if shape.hosts > 1 else 2)
             self._chosen[key] = (
                 self._nccl.choose(operation, size, shape)
                 if self._nccl
@@ -341,3 +390,18 @@ class Builder:
                 world=world,
             ),
         )
+
+
+def expert_data_groups(places: Places) -> list[list[int]]:
+    """Return the groups of ranks that hold the same experts."""
+    return [
+        group[lane :: places.expert]
+        for group in places.data_groups()
+        for lane in range(places.expert)
+    ]
+
+
+def pipelines(places: Places) -> list[list[int]]:
+    """Return the groups of ranks that hand micro-batches on to each other."""
+    block = places.tensor * places.data
+    return [list(range(first, places.ranks, block)) for first in range(block)]

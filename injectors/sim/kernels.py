@@ -41,6 +41,19 @@ def gemm(gpu: Gpu, precision: Precision, layout: Layout, small: bool = False) ->
     return f"void cutlass::Kernel<{name}>({name}::Params)"
 
 
+def grouped_gemm(gpu: Gpu, precision: Precision) -> str:
+    """Name the product of many pairs of matrices in one kernel."""
+    element = "cutlass::bfloat16_t" if precision == "bf16" else "float"
+    if gpu.kernels == "sm90":
+        shape = "cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int> >"
+        universal = f"cutlass::gemm::kernel::GemmUniversal<{shape}, {element}>"
+        return f"void cutlass::device_kernel<at::cuda::detail::enable_3x_kernel_for_sm9x<{universal} > >"
+    name = (
+        f"cutlass::gemm::kernel::GemmGrouped<cutlass::gemm::threadblock::MmaMultistage<{element}> >"
+    )
+    return f"void cutlass::Kernel<{name} >({name}::Params)"
+
+
 def flash(head: int, backward: bool) -> str:
     """Name FlashAttention-2's main kernel for heads of a size in bfloat16."""
     way, block = ("bwd", "64, 64, 8") if backward else ("fwd", "128, 64, 4")

@@ -47,7 +47,6 @@ class Exchange:
         operation, bytes: As NCCL counts them, see injectors.sim.nccl.
         group: Partition of ranks, also the row of its transfers.
         wait: Whether computation waits for it at once.
-        work: Unused by the device, kept in its label's place.
     """
 
     name: str
@@ -56,6 +55,13 @@ class Exchange:
     group: str
     stream: Stream
     wait: bool = True
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """A number that the host needs before it can go on."""
+
+    name: str
 
 
 @dataclass(frozen=True)

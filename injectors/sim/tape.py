@@ -12,19 +12,23 @@ from dataclasses import dataclass, field
 
 from injectors.sim.builder import Builder
 from injectors.sim.job import ONE
-from injectors.sim.launches import BACKWARD_Q16, COMPILED_Q16, Exchange, Launch
+from injectors.sim.launches import BACKWARD_Q16, COMPILED_Q16, Exchange, Launch, ReadBack
 
-Step = Launch | Exchange
+Step = Launch | Exchange | ReadBack
 ENTER_COMPILED_NS = 30_000  # guards and the entry into compiled code
 ANOMALY_Q16 = 2 * ONE  # host time of a forward whose Python stack is recorded at every operator
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tensor of parameters, of which the rank holds `elements`."""
+    """A tensor of parameters, of which the rank holds `elements`.
+
+    `group` is the partition of ranks that hold the same ones.
+    """
 
     name: str
     elements: int
+    group: str = "data"
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,12 @@ class Tape:
     """Writes the halves of layers under a builder's present part.
 
     Attributes:
-        first: Whether gradients are new (they are added to, later in a step).
+        adds: Whether kernels of their own add gradients to those of earlier micro-batches.
     """
 
     builder: Builder
-    first: bool = True
+    adds: bool = False
     _sequences: dict[tuple[str, str], int] = field(default_factory=dict)
-    _count: int = 0
 
     def forward(self, layer: Layer) -> None:
         """Write a layer's forward half."""
@@ -82,10 +85,10 @@ class Tape:
             if layer.compiled:
                 builder.host("enter", ENTER_COMPILED_NS, ("Torch-Compiled Region: 0/0",))
             for node in layer.nodes:
-                self._sequences[layer.name, node.name] = self._count
+                number = builder.next_sequence()
+                self._sequences[layer.name, node.name] = number
                 with builder.under(node.name):
-                    self._steps(node.forward, self._count if node.backward else None, host_q16)
-                self._count += 1
+                    self._steps(node.forward, number if node.backward else None, host_q16)
 
     def backward(
         self, layer: Layer, ready: Callable[[Sequence[Parameter]], None] = lambda _: None
@@ -115,6 +118,8 @@ class Tape:
         for step in steps:
             if isinstance(step, Exchange):
                 self.builder.exchange(step)
+            elif isinstance(step, ReadBack):
+                self.builder.read_back(step.name)
             else:
                 self.builder.launch(step, sequence, host_q16)
                 sequence = None
@@ -128,7 +133,7 @@ class Tape:
 
     def _accumulate(self, node: Node) -> None:
         """Add gradients to those of earlier micro-batches; the first ones are kept as they are."""
-        if self.first:
+        if not self.adds:
             return
         name = "torch::autograd::AccumulateGrad"
         for parameter in node.parameters:

@@ -48,6 +48,7 @@ class Blocks:
         """A product with a weight; its backward makes gradients of input, weight and bias."""
         make = self.launches
         operator = "aten::addmm" if bias else "aten::mm"
+        ops = (operator,) if self.form == "compiled" else ("aten::linear", operator)
         backward: list[Step] = [
             make.gemm("dgrad", (tokens, inputs, outputs), "nn", ("aten::mm",)),
             make.gemm("wgrad", (outputs, inputs, tokens), "nt", ("aten::mm",)),
@@ -56,7 +57,7 @@ class Blocks:
         if bias:
             backward.append(self._sum("bias_grad", tokens * outputs))
             parameters.append(Parameter("bias", outputs))
-        forward = make.gemm("gemm", (tokens, outputs, inputs), "tn", ("aten::linear", operator))
+        forward = make.gemm("gemm", (tokens, outputs, inputs), "tn", ops)
         function = "AddmmBackward0" if bias else "MmBackward0"
         return Node(name, function, (forward,), tuple(backward), tuple(parameters))
 

@@ -68,22 +68,28 @@ def decoder(costs: Costs, shape: Shape, number: int) -> Layer:
     form = form_of(number, shape.layers, framework.compiled_share_q16, framework.fused)
     blocks = Blocks(costs, form)
     tokens, hidden, ways = shape.tokens, shape.hidden, shape.tensor
-    elements = tokens * hidden
     nodes = (
-        blocks.norm("norm1", tokens, hidden, residual=number > 0),
-        _split(costs, shape, blocks.linear("qkv", tokens, hidden, 3 * hidden // ways)),
-        attention(
-            blocks, "attention", shape.samples, shape.sequence, shape.heads // ways, hidden // ways
-        ),
-        _joined(costs, shape, blocks.linear("projection", tokens, hidden // ways, hidden)),
-        *blocks.residual("residual1", elements),
+        *attention_nodes(blocks, shape, number),
         blocks.norm("norm2", tokens, hidden, residual=True),
         _split(costs, shape, blocks.linear("up", tokens, hidden, 4 * hidden // ways)),
-        blocks.gelu("gelu", 4 * elements // ways),
+        blocks.gelu("gelu", 4 * tokens * hidden // ways),
         _joined(costs, shape, blocks.linear("down", tokens, 4 * hidden // ways, hidden)),
-        *blocks.residual("residual2", elements),
+        *blocks.residual("residual2", tokens * hidden),
     )
     return Layer(f"layer{number}", nodes, compiled=form == "compiled")
+
+
+def attention_nodes(blocks: Blocks, shape: Shape, number: int) -> tuple[Node, ...]:
+    """The first half of the `number`-th layer, up to its residual."""
+    costs, tokens, hidden, ways = blocks.costs, shape.tokens, shape.hidden, shape.tensor
+    heads, width = shape.heads // ways, hidden // ways
+    return (
+        blocks.norm("norm1", tokens, hidden, residual=number > 0),
+        _split(costs, shape, blocks.linear("qkv", tokens, hidden, 3 * width)),
+        attention(blocks, "attention", shape.samples, shape.sequence, heads, width),
+        _joined(costs, shape, blocks.linear("projection", tokens, width, hidden)),
+        *blocks.residual("residual1", tokens * hidden),
+    )
 
 
 def head(costs: Costs, shape: Shape) -> Layer:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from injectors.sim import kernels
 from injectors.sim.builder import Builder
 from injectors.sim.job import ONE
-from injectors.sim.launches import MORE_Q16, Launch
+from injectors.sim.launches import MORE_Q16, Exchange, Launch
+from injectors.sim.program import Stream
 from injectors.sim.tape import Parameter
 
 CHUNK = 65_536  # elements of a block of a multi-tensor kernel
@@ -23,10 +24,45 @@ LOOP = (
 )  # fmt: skip
 
 
-def adamw(builder: Builder, parameters: Sequence[Parameter]) -> None:
-    """Write zeroing, clipping and the update of `parameters`, by the framework's settings."""
+def adamw(builder: Builder, parameters: Sequence[Parameter], norm_group: str | None = None) -> None:
+    """Write clipping, the update of `parameters` and zeroing, by the framework's settings.
+
+    `norm_group` is the partition of ranks over which the norm of the gradients is summed.
+    """
+    norm(builder, parameters)
+    if norm_group:
+        sum_norm(builder, norm_group)
+    update(builder, parameters)
+
+
+def norm(builder: Builder, parameters: Sequence[Parameter]) -> None:
+    """Write the norm of a rank's own gradients."""
+    make, size = builder.launches, builder.costs.element_bytes
+    kernel = kernels.multi_tensor("LpNormFunctor<float, (NormType)1, float, 1>", 1)
+    with builder.under("clip"):
+        for number, elements in enumerate(groups_of(parameters, 1)):
+            launch = make.named(f"norm.{number}", kernel, elements * size, ("aten::_foreach_norm",))
+            builder.launch(_constant(launch), host_q16=_host_q16(number))
+        total = make.reduction("total", len(parameters), ("aten::linalg_vector_norm",))
+        builder.launch(_constant(total))
+
+
+def sum_norm(builder: Builder, group: str) -> None:
+    """Write the sum of the norms of ranks that hold different gradients."""
+    with builder.under("clip"):
+        builder.exchange(Exchange("sum", "all_reduce", 4, group, Stream.DATA_PARALLEL))
+
+
+def update(builder: Builder, parameters: Sequence[Parameter]) -> None:
+    """Write scaling of the gradients by their norm, the update, and zeroing."""
+    make, size = builder.launches, builder.costs.element_bytes
+    kernel = kernels.multi_tensor("BinaryOpScalarTensorFunctor<float, 1, 1, 0>", 1)
+    with builder.under("clip"):
+        for number, elements in enumerate(groups_of(parameters, 1)):
+            moved = 2 * elements * size
+            launch = make.named(f"scale.{number}", kernel, moved, ("aten::_foreach_mul_",))
+            builder.launch(_constant(launch), host_q16=_host_q16(number))
     with builder.under("optimizer"):
-        _clip(builder, parameters)
         first = len(builder.program.ops)
         if builder.job.framework.foreach_optimizer:
             _fused(builder, parameters)
@@ -66,7 +102,7 @@ def _fused(builder: Builder, parameters: Sequence[Parameter]) -> None:
         # Parameter and both moments are read and written, the gradient is read.
         moved = elements * (2 * size + 4 * STATE_BYTES + size)
         launch = make.named(f"{name}.{number}", kernel, moved, ("aten::_fused_adamw_",))
-        builder.launch(_constant(launch), host_q16=ONE if number == 0 else MORE_Q16)
+        builder.launch(_constant(launch), host_q16=_host_q16(number))
 
 
 def _loop(builder: Builder, parameters: Sequence[Parameter]) -> None:
@@ -84,21 +120,9 @@ def _loop(builder: Builder, parameters: Sequence[Parameter]) -> None:
             builder.launch(_constant(launch))
 
 
-def _clip(builder: Builder, parameters: Sequence[Parameter]) -> None:
-    make, size = builder.launches, builder.costs.element_bytes
-    with builder.under("clip"):
-        kernel = kernels.multi_tensor("LpNormFunctor<float, (NormType)1, float, 1>", 1)
-        for number, elements in enumerate(groups_of(parameters, 1)):
-            launch = make.named(f"norm.{number}", kernel, elements * size, ("aten::_foreach_norm",))
-            builder.launch(_constant(launch), host_q16=ONE if number == 0 else MORE_Q16)
-        builder.launch(
-            _constant(make.reduction("total", len(parameters), ("aten::linalg_vector_norm",)))
-        )
-        kernel = kernels.multi_tensor("BinaryOpScalarTensorFunctor<float, 1, 1, 0>", 1)
-        for number, elements in enumerate(groups_of(parameters, 1)):
-            moved = 2 * elements * size
-            launch = make.named(f"scale.{number}", kernel, moved, ("aten::_foreach_mul_",))
-            builder.launch(_constant(launch), host_q16=ONE if number == 0 else MORE_Q16)
+def _host_q16(number: int) -> int:
+    """Host time of the `number`-th kernel of one operator, over an operator's."""
+    return ONE if number == 0 else MORE_Q16
 
 
 def _constant(launch: Launch) -> Launch:

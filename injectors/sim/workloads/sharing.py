@@ -16,6 +16,8 @@ class Sharing:
     """
 
     span: str | None = None  # name of the model's forward in the trace
+    adds: bool = True  # whether kernels of their own add up the gradients of micro-batches
+    norm_group: str | None = None  # partition over which the gradients' norm is summed
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder

@@ -78,7 +78,7 @@ class TrainingStep:
         for number in range(len(self._pieces)):
             self._micro_batch(number)
         small_collectives(builder)
-        adamw(builder, self.sharing.updated(self.layers))
+        adamw(builder, self.sharing.updated(self.layers), self.sharing.norm_group)
         builder.mark("optimizer")
         end_step(builder)
         return builder.program
@@ -92,7 +92,10 @@ class TrainingStep:
         if not number:
             builder.mark("data")
             before_forward(builder)
-        layers, tape = self._layers[self._pieces[number]], Tape(builder, first=number == 0)
+        layers, tape = (
+            self._layers[self._pieces[number]],
+            Tape(builder, adds=number > 0 and self.sharing.adds),
+        )
         self.sharing.begin(part, last=number == len(self._pieces) - 1)
         with builder.under(part):
             if self._cut > 1:

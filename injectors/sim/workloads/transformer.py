@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
@@ -9,9 +10,13 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 from injectors.sim.builder import Builder
 from injectors.sim.job import ONE, Job, Places
 from injectors.sim.machine import Machine
+from injectors.sim.program import Program
 from injectors.sim.tape import Layer
 from injectors.sim.workloads.base import SimulatedWorkload
+from injectors.sim.workloads.buckets import Buckets
 from injectors.sim.workloads.layers import Shape, transformer_layers
+from injectors.sim.workloads.sharing import Sharing
+from injectors.sim.workloads.training import TrainingStep
 
 TOKEN_BYTES = 8  # of an index
 STORED_TOKEN_BYTES = 4
@@ -45,6 +50,7 @@ class Transformer(SimulatedWorkload):
     def set_up(self, job: Job) -> None:
         """Set the loader of tokens, and whether layers are compiled."""
         tokens = self.micro_batch * self.sequence
+        job.network.transport = self.transport
         job.framework.compiled_share_q16 = ONE if self.compiled else 0
         loader = job.loader
         loader.workers = self.workers
@@ -73,6 +79,24 @@ class Transformer(SimulatedWorkload):
             sequence=max(1, self.sequence * job.framework.padded_q16 >> 16),
             tensor=job.places.tensor,
         )
+
+    def share(self, builder: Builder, layers: Sequence[Layer]) -> Sharing:
+        """Return how ranks share the model."""
+        return Buckets(builder, layers)
+
+    def compile(self, job: Job) -> Program:
+        """Write the step."""
+        builder = Builder(job)
+        sharing = self.share(builder, self.layers_of(builder, self.micro_batch))
+        step = TrainingStep(
+            builder,
+            lambda samples: self.layers_of(builder, samples),
+            self.micro_batch,
+            self.accumulation,
+            self.tensors(self.micro_batch),
+            sharing,
+        )
+        return step.write()
 
     def layers_of(self, builder: Builder, samples: int) -> list[Layer]:
         """Return the model for a number of samples."""
