@@ -416,7 +416,10 @@ class Serving:
 
 @dataclass
 class Job:
-    """A whole job: its workload, where it runs, and every mechanism that a fault can edit."""
+    """A whole job: its workload, where it runs, and every mechanism that a fault can edit.
+
+    `versions` are those that its log and traces name, where anything was said of them.
+    """
 
     workload: Workload
     machine: Machine
@@ -433,3 +436,4 @@ class Job:
     network: Network = field(default_factory=Network)
     gpus: Gpus = field(default_factory=Gpus)
     serving: Serving = field(default_factory=Serving)
+    versions: dict[str, str] = field(default_factory=dict)
