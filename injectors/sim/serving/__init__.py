@@ -1,0 +1,1 @@
+"""Simulated inference servers: engines with continuous batching behind a router."""

@@ -1,0 +1,84 @@
+"""What one engine step computes, as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from injectors.sim.serving.request import Request
+
+
+@dataclass(slots=True)
+class Part:
+    """A request's share in a step.
+
+    Attributes:
+        count: Known tokens to compute; `drafts` further ones are drafted and verified.
+        complete: Whether it yields a token: all that is known so far is then computed.
+    """
+
+    request: Request
+    count: int
+    drafts: int
+    complete: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """One engine step; token counts are sums over its parts.
+
+    Attributes:
+        prefill_tokens: Of prompts, or computed before and lost.
+        decode_tokens: That continue an answer, drafts included.
+        context_tokens: Keys and values that decoding tokens read.
+        attention_pairs: Pairs of tokens whose attention prefilling computes.
+        answers: Parts that yield a token; `constrained` of them follow a grammar.
+        draft_tokens: Drafted; `draft_passes` at most by one request.
+        started: Requests that take part for the first time.
+        queries, hits: Prompt tokens looked up in the prefix cache, and found.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    prefill_tokens: int = 0
+    decode_tokens: int = 0
+    context_tokens: int = 0
+    attention_pairs: int = 0
+    answers: int = 0
+    constrained: int = 0
+    draft_tokens: int = 0
+    draft_passes: int = 0
+    started: int = 0
+    preemptions: int = 0
+    queries: int = 0
+    hits: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model computes."""
+        return self.prefill_tokens + self.decode_tokens
+
+    def decode(self, request: Request, drafts: int) -> None:
+        """Let a request continue its answer by one token and `drafts` guesses."""
+        self.parts.append(Part(request, 1, drafts, True))
+        self.decode_tokens += 1 + drafts
+        self.context_tokens += request.known + drafts
+        self._answer(request)
+        if drafts:
+            self.draft_tokens += drafts
+            self.draft_passes = max(self.draft_passes, drafts)
+
+    def prefill(self, request: Request, count: int) -> None:
+        """Let a request compute `count` of the tokens that it knows."""
+        complete = request.computed + count == request.known
+        self.parts.append(Part(request, count, 0, complete))
+        # The last token of an answer in progress decodes, whatever is computed again before it.
+        again = 1 if complete and request.generated else 0
+        self.decode_tokens += again
+        self.prefill_tokens += count - again
+        self.attention_pairs += count * request.computed + (count * (count + 1) >> 1)
+        if complete:
+            self._answer(request)
+
+    def _answer(self, request: Request) -> None:
+        self.answers += 1
+        if request.request_class == "json":
+            self.constrained += 1
