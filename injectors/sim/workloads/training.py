@@ -79,9 +79,13 @@ class TrainingStep:
             self._micro_batch(number)
         small_collectives(builder)
         adamw(builder, self.sharing.updated(self.layers), self.sharing.norm_group)
+        self.after_update()
         builder.mark("optimizer")
         end_step(builder)
         return builder.program
+
+    def after_update(self) -> None:
+        """Write what follows the update of the parameters: nothing, unless a model says so."""
 
     def _micro_batch(self, number: int) -> None:
         builder, (batch, piece) = self.builder, divmod(number, self._cut)
