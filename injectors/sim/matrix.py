@@ -52,7 +52,7 @@ class Matrix(Record):
         both_every: Every so many groups have a case with two faults.
     """
 
-    format: Literal["evalharness.simulated_matrix/1.0"]
+    format: str = "evalharness.simulated_matrix/1.0"
     version: PositiveInt
     configurations: dict[Name, Configuration] = Field(min_length=1)
     faults: dict[CauseName, list[dict[str, Any]]]

@@ -81,9 +81,12 @@ class _Composer:
             yield f"f{number}", self._fault(fitting[index], bare, key)
 
     def _fault(self, cause: str, bare: Scenario, key: int) -> Arm:
-        grade = self._used[cause]
-        self._used[cause] += 1
-        return self._graded(cause, grade, bare, key)
+        return self._graded(cause, self._next(cause), bare, key)
+
+    def _next(self, what: str) -> int:
+        """Count a use; returns how many there were before."""
+        self._used[what] += 1
+        return self._used[what] - 1
 
     def _decoy_arms(self, bare: Scenario, key: int) -> Iterator[tuple[str, Arm]]:
         fitting = [name for name in self._matrix.decoys if self._fits(DECOYS[name], bare)]
@@ -92,8 +95,7 @@ class _Composer:
         for number, index in enumerate(ranked[: self._matrix.decoys_per_group]):
             name = fitting[index]
             grades = self._matrix.decoys[name]
-            parameters = grades[self._used[name] % len(grades)]
-            self._used[name] += 1
+            parameters = grades[self._next(name) % len(grades)]
             arm = Arm(decoy=name, parameters=placed(parameters, bare.places, key, name))
             yield f"d{number}", arm
 
@@ -120,7 +122,7 @@ class _Composer:
         self._patterns[pattern] += 1
         causes = usable[pattern]
         cause = causes[self._patterns[pattern] % len(causes)]
-        arms = {"w": self._fault(cause, bare, key)}
+        arms = {"w": self._graded(cause, self._next(f"{pattern} {cause}"), bare, key)}
         healthy = decoys[0] if decoys and self._patterns[pattern] % 2 else HEALTHY
         return arms, [
             CasePlan(arm="w", withhold=pattern),
