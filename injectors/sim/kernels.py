@@ -46,11 +46,11 @@ def grouped_gemm(gpu: Gpu, precision: Precision) -> str:
     element = "cutlass::bfloat16_t" if precision == "bf16" else "float"
     if gpu.kernels == "sm90":
         shape = "cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int> >"
-        universal = f"cutlass::gemm::kernel::GemmUniversal<{shape}, {element}>"
-        return f"void cutlass::device_kernel<at::cuda::detail::enable_3x_kernel_for_sm9x<{universal} > >"
-    name = (
-        f"cutlass::gemm::kernel::GemmGrouped<cutlass::gemm::threadblock::MmaMultistage<{element}> >"
-    )
+        name = f"cutlass::gemm::kernel::GemmUniversal<{shape}, {element}>"
+        wrapper = "at::cuda::detail::enable_3x_kernel_for_sm9x"
+        return f"void cutlass::device_kernel<{wrapper}<{name} > >"
+    tiles = f"cutlass::gemm::threadblock::MmaMultistage<{element}>"
+    name = f"cutlass::gemm::kernel::GemmGrouped<{tiles} >"
     return f"void cutlass::Kernel<{name} >({name}::Params)"
 
 

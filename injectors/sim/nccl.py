@@ -2,10 +2,8 @@
 
     t = latency + bytes / bandwidth, of the fastest algorithm and protocol
 
-Latencies and shares are those of NCCL 2.30's tuning (src/graph/tuning.cc) for NVLink and
-InfiniBand; the bandwidths of a node were held against published measurements: 460-480 GB/s of bus
-bandwidth on 8 x H100 with NVLS, 230-250 on 8 x A100. Small collectives of real jobs take longer than the model
-says because ranks come apart; here too that comes from when they arrive.
+Small collectives of real jobs take longer than the model says because ranks come apart; here too
+that comes from when they arrive.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from injectors.sim import nccl_tuning as tuning
 from injectors.sim.costs import rate_ns
 from injectors.sim.job import ONE, Network, Places
 from injectors.sim.machine import Machine
@@ -21,36 +20,6 @@ from injectors.sim.machine import Machine
 Operation = Literal[
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send", "recv"
 ]
-PROTOCOLS = ("LL", "LL128", "Simple")
-
-# By protocol, in ns: at the start, a hop over NVLink, over PCIe and host memory, between hosts.
-RING_BASE = (6_600, 14_000, 8_400)
-TREE_BASE = (6_800, 14_000, 8_400)
-RING_NVLINK, RING_PCIE, RING_NET = (
-    (600, 1_900, 3_400),
-    (1_000, 2_500, 5_700),
-    (2_700, 4_000, 14_000),
-)
-TREE_NVLINK, TREE_PCIE, TREE_NET = (
-    (600, 1_250, 4_000),
-    (1_000, 2_500, 5_700),
-    (5_000, 8_500, 14_000),
-)
-NVLS_NS = 25_000
-NVLS_Q16 = 55706  # 0.85 of the links
-RING_SHARE_Q16 = {"LL": 32768, "LL128": 60293, "Simple": ONE}  # 0.5, 0.92, 1
-TREE_SHARE_Q16 = {"LL": 17246, "LL128": 50973, "Simple": 60293}  # 1/3.8, 7/9, 0.92
-# What LL moves at most, by architecture on one node; one number between nodes.
-LL_CAP = {"sm90": 141 * 10**9, "ampere": 87_700 * 10**6}
-LL_CAP_HOSTS = 39 * 10**9
-# What NVLink carries under NCCL over its nominal rate: 18 x 20.6 of 450, 12 x 20 of 300 GB/s.
-NVLINK_Q16 = {"sm90": 54002, "ampere": 52429}
-NETWORK_Q16 = 62259  # 0.95 of the interface
-HOST_MEMORY_Q16 = 29491  # 0.45 of PCIe: in and out of a buffer in host memory
-SOCKET_RANK_BYTES_PER_S, SOCKET_HOST_BYTES_PER_S = 3 * 10**9, 12 * 10**9
-SOCKET_HOP_NS, ROCE_HOP_NS = 25_000, 1_000
-PEER_NS = 1_000  # each further peer of an all-to-all
-POINT_Q16 = 49152  # 0.75 of the links, one pair
 
 
 @dataclass(frozen=True)
@@ -130,22 +99,22 @@ class Nccl:
     def _inner(self) -> int:
         """Within a host; fewer channels than NCCL's own choice carry less, more carry no more."""
         if not self.network.peer_access:
-            return self.gpu.pcie_bytes_per_s * HOST_MEMORY_Q16 >> 16
-        rate = self.gpu.nvlink_bytes_per_s * NVLINK_Q16[self.gpu.kernels] >> 16
+            return self.gpu.pcie_bytes_per_s * tuning.HOST_MEMORY_Q16 >> 16
+        rate = self.gpu.nvlink_bytes_per_s * tuning.NVLINK_Q16[self.gpu.kernels] >> 16
         return rate * min(self.network.channels_q16, ONE) >> 16
 
     def _interface(self, shape: Shape) -> int:
         if self.network.transport == "socket":
             return min(
                 self.machine.nic_bytes_per_s,
-                SOCKET_RANK_BYTES_PER_S,
-                SOCKET_HOST_BYTES_PER_S // shape.per_host,
+                tuning.SOCKET_RANK_BYTES_PER_S,
+                tuning.SOCKET_HOST_BYTES_PER_S // shape.per_host,
             )
-        rate = self.machine.nic_bytes_per_s * NETWORK_Q16 >> 16
+        rate = self.machine.nic_bytes_per_s * tuning.NETWORK_Q16 >> 16
         return rate * min(self.network.channels_q16, ONE) >> 16
 
     def _hop_ns(self) -> int:
-        extra = {"ib": 0, "roce": ROCE_HOP_NS, "socket": SOCKET_HOP_NS}
+        extra = {"ib": 0, "roce": tuning.ROCE_HOP_NS, "socket": tuning.SOCKET_HOP_NS}
         return extra[self.network.transport]
 
     def _ways(self, operation: Operation, size: int, shape: Shape) -> Iterator[Choice]:
@@ -168,33 +137,37 @@ class Nccl:
 
     def _protocols(self) -> Iterator[tuple[int, str]]:
         wanted = self.network.protocol
-        return ((i, name) for i, name in enumerate(PROTOCOLS) if wanted in ("", name))
+        return ((i, name) for i, name in enumerate(tuning.PROTOCOLS) if wanted in ("", name))
 
     def _rings(self, size: int, shape: Shape, half: bool) -> Iterator[Choice]:
         """A ring; an all-gather, reduce-scatter or broadcast goes round once, not twice."""
         steps, inter = shape.ranks - 1, (shape.hosts - 1 if shape.hosts > 1 else 0)
         rounds = 1 if half else 2
-        inner = RING_NVLINK if self.network.peer_access else RING_PCIE
+        inner = tuning.RING_NVLINK if self.network.peer_access else tuning.RING_PCIE
         for i, protocol in self._protocols():
-            hops = (steps - inter) * inner[i] + inter * (RING_NET[i] + self._hop_ns())
-            bandwidth = self._capped(shape, protocol, RING_SHARE_Q16[protocol])
+            hops = (steps - inter) * inner[i] + inter * (tuning.RING_NET[i] + self._hop_ns())
+            bandwidth = self._capped(shape, protocol, tuning.RING_SHARE_Q16[protocol])
             bytes_ns = rate_ns(size * rounds * steps, bandwidth * shape.ranks)
-            yield Choice("Ring", protocol, RING_BASE[i] + rounds * hops, bytes_ns)
+            yield Choice("Ring", protocol, tuning.RING_BASE[i] + rounds * hops, bytes_ns)
 
     def _trees(self, size: int, shape: Shape) -> Iterator[Choice]:
         levels = (shape.hosts - 1).bit_length()
-        inner = TREE_NVLINK if self.network.peer_access else TREE_PCIE
+        inner = tuning.TREE_NVLINK if self.network.peer_access else tuning.TREE_PCIE
         for i, protocol in self._protocols():
-            chain = (shape.per_host - 1) * inner[i] + levels * (TREE_NET[i] + self._hop_ns())
-            bandwidth = self._capped(shape, protocol, TREE_SHARE_Q16[protocol])
-            yield Choice("Tree", protocol, TREE_BASE[i] + 2 * chain, rate_ns(2 * size, bandwidth))
+            chain = (shape.per_host - 1) * inner[i] + levels * (tuning.TREE_NET[i] + self._hop_ns())
+            bandwidth = self._capped(shape, protocol, tuning.TREE_SHARE_Q16[protocol])
+            yield Choice(
+                "Tree", protocol, tuning.TREE_BASE[i] + 2 * chain, rate_ns(2 * size, bandwidth)
+            )
 
     def _capped(self, shape: Shape, protocol: str, share_q16: int) -> int:
         """Bandwidth of a protocol; LL, whose every word carries a flag, has a limit of its own."""
         bandwidth = self.bus(shape) * share_q16 >> 16
         if protocol != "LL":
             return bandwidth
-        return min(bandwidth, LL_CAP[self.gpu.kernels] if shape.hosts == 1 else LL_CAP_HOSTS)
+        return min(
+            bandwidth, tuning.LL_CAP[self.gpu.kernels] if shape.hosts == 1 else tuning.LL_CAP_HOSTS
+        )
 
     def _has_nvls(self, shape: Shape) -> bool:
         """Reduction in the switch: Hopper, one host, most of its ranks, direct access."""
@@ -204,22 +177,24 @@ class Nccl:
         return free and fits and settings.peer_access and self.gpu.kernels == "sm90"
 
     def _nvls(self, size: int, shape: Shape) -> Choice:
-        bandwidth = self._inner() * NVLS_Q16 >> 16
+        bandwidth = self._inner() * tuning.NVLS_Q16 >> 16
         bytes_ns = rate_ns(size * shape.ranks, bandwidth * (shape.ranks - 1))
-        return Choice("NVLS", "Simple", NVLS_NS, bytes_ns)
+        return Choice("NVLS", "Simple", tuning.NVLS_NS, bytes_ns)
 
     def _point(self, size: int, shape: Shape) -> Choice:
         if shape.hosts > 1:
-            base = RING_BASE[2] + RING_NET[2] + self._hop_ns()
+            base = tuning.RING_BASE[2] + tuning.RING_NET[2] + self._hop_ns()
             return Choice("Ring", "Simple", base, rate_ns(size, self._interface(shape)))
-        return Choice("Ring", "Simple", RING_BASE[2], rate_ns(size, self._inner(), POINT_Q16))
+        return Choice(
+            "Ring", "Simple", tuning.RING_BASE[2], rate_ns(size, self._inner(), tuning.POINT_Q16)
+        )
 
     def _all_to_all(self, size: int, shape: Shape) -> Choice:
         """Each rank sends an even part to every other: within the host and out of it at once."""
         within = size * (shape.per_host - 1) // shape.ranks
         beyond = size * (shape.ranks - shape.per_host) // shape.ranks
-        inner_ns = rate_ns(within, self._inner(), POINT_Q16)
+        inner_ns = rate_ns(within, self._inner(), tuning.POINT_Q16)
         outer_ns = rate_ns(beyond, self._interface(shape)) if beyond else 0
-        hop = RING_NET[2] + self._hop_ns() if shape.hosts > 1 else RING_NVLINK[2]
-        fixed = RING_BASE[2] + hop + (shape.ranks - 1) * PEER_NS
+        hop = tuning.RING_NET[2] + self._hop_ns() if shape.hosts > 1 else tuning.RING_NVLINK[2]
+        fixed = tuning.RING_BASE[2] + hop + (shape.ranks - 1) * tuning.PEER_NS
         return Choice("Ring", "Simple", fixed, max(inner_ns, outer_ns))

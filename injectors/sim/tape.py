@@ -16,7 +16,7 @@ from injectors.sim.launches import BACKWARD_Q16, COMPILED_Q16, Exchange, Launch,
 
 Step = Launch | Exchange | ReadBack
 ENTER_COMPILED_NS = 30_000  # guards and the entry into compiled code
-ANOMALY_Q16 = 2 * ONE  # host time of a forward whose Python stack is recorded at every operator
+STACK_NS = 90_000  # anomaly mode notes the Python stack at every node of the forward
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,6 @@ class Tape:
     def forward(self, layer: Layer) -> None:
         """Write a layer's forward half."""
         builder = self.builder
-        anomaly = builder.job.framework.debug == "anomaly"
-        host_q16 = ANOMALY_Q16 if anomaly else ONE
         with builder.under(layer.name, layer.span):
             if layer.compiled:
                 builder.host("enter", ENTER_COMPILED_NS, ("Torch-Compiled Region: 0/0",))
@@ -88,7 +86,9 @@ class Tape:
                 number = builder.next_sequence()
                 self._sequences[layer.name, node.name] = number
                 with builder.under(node.name):
-                    self._steps(node.forward, number if node.backward else None, host_q16)
+                    self._steps(node.forward, number if node.backward else None, ONE)
+                    if self._looks and not layer.compiled:
+                        builder.host("stack", STACK_NS)
 
     def backward(
         self, layer: Layer, ready: Callable[[Sequence[Parameter]], None] = lambda _: None
@@ -111,8 +111,8 @@ class Tape:
         self._steps(node.backward, sequence, host_q16)
         builder.span(f"autograd::engine::evaluate_function: {name}", first, "cpu_op")
         builder.span(name, first, "cpu_op")
-        if builder.job.framework.debug == "anomaly":
-            self._look_for_nan()
+        if self._looks:
+            self._look_for_nan(node)
 
     def _steps(self, steps: Sequence[Step], sequence: int | None, host_q16: int) -> None:
         for step in steps:
@@ -124,11 +124,21 @@ class Tape:
                 self.builder.launch(step, sequence, host_q16)
                 sequence = None
 
-    def _look_for_nan(self) -> None:
-        """Anomaly mode reads back after every node whether its gradients have a NaN."""
-        launches, builder = self.builder.launches, self.builder
-        builder.launch(launches.elementwise("isnan", 2**20, ("aten::isnan", "aten::ne"), tensors=2))
-        builder.launch(launches.reduction("any", 2**20, ("aten::any",), "or_functor"))
+    @property
+    def _looks(self) -> bool:
+        """Whether anomaly mode is on."""
+        return self.builder.job.framework.debug == "anomaly"
+
+    def _look_for_nan(self, node: Node) -> None:
+        """Anomaly mode reads back after every node whether its gradients have a NaN.
+
+        Of what its kernels move, about a third is what they write.
+        """
+        make, builder = self.builder.launches, self.builder
+        moved = sum(step.cost.bytes for step in node.backward if isinstance(step, Launch))
+        elements = moved // (3 * make.costs.element_bytes) + 1
+        builder.launch(make.elementwise("isnan", elements, ("aten::isnan", "aten::ne"), tensors=2))
+        builder.launch(make.reduction("any", elements, ("aten::any",), "or_functor"))
         builder.read_back("is_nan")
 
     def _accumulate(self, node: Node) -> None:

@@ -16,10 +16,12 @@ from injectors.sim.launches import MORE_Q16
 from injectors.sim.machine import Machine
 from injectors.sim.program import Program
 from injectors.sim.tape import Layer, Node
+from injectors.sim.workloads.activations import gelu
 from injectors.sim.workloads.attention import attention
 from injectors.sim.workloads.base import SimulatedWorkload
 from injectors.sim.workloads.blocks import Blocks, form_of
 from injectors.sim.workloads.buckets import Buckets
+from injectors.sim.workloads.norms import layer_norm
 from injectors.sim.workloads.optimizer import groups_of
 from injectors.sim.workloads.training import TrainingStep
 from injectors.sim.workloads.unet import LATENT_CHANNELS, Sizes, UNet
@@ -119,14 +121,14 @@ class Diffusion(SimulatedWorkload):
         tokens, length = samples * self.text_tokens, self.text_tokens
         heads = max(1, width // HEAD)
         return [
-            blocks.norm(f"{part}.norm1", tokens, width, residual=True),
+            layer_norm(blocks, f"{part}.norm1", tokens, width, residual=True),
             blocks.linear(f"{part}.qkv", tokens, width, 3 * width),
             attention(blocks, f"{part}.attention", samples, length, heads, width),
             blocks.linear(f"{part}.projection", tokens, width, width),
             *blocks.residual(f"{part}.residual1", tokens * width),
-            blocks.norm(f"{part}.norm2", tokens, width, residual=True),
+            layer_norm(blocks, f"{part}.norm2", tokens, width, residual=True),
             blocks.linear(f"{part}.up", tokens, width, 4 * width),
-            blocks.gelu(f"{part}.gelu", 4 * tokens * width),
+            gelu(blocks, f"{part}.gelu", 4 * tokens * width),
             blocks.linear(f"{part}.down", tokens, 4 * width, width),
             *blocks.residual(f"{part}.residual2", tokens * width),
         ]

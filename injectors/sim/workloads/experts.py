@@ -14,9 +14,11 @@ from injectors.sim.costs import Costs
 from injectors.sim.launches import Exchange, Launch, ReadBack
 from injectors.sim.program import Noise, Stream
 from injectors.sim.tape import Layer, Node, Parameter, Step
+from injectors.sim.workloads.activations import gelu
 from injectors.sim.workloads.blocks import Blocks, form_of
 from injectors.sim.workloads.buckets import Buckets
 from injectors.sim.workloads.layers import Shape, attention_nodes, embedding, head
+from injectors.sim.workloads.norms import layer_norm
 from injectors.sim.workloads.transformer import Transformer
 
 WORK = "experts"
@@ -83,7 +85,7 @@ class MoeTransformer(Transformer):
         blocks = Blocks(costs, form)
         nodes = (
             *attention_nodes(blocks, shape, number),
-            blocks.norm("norm2", shape.tokens, shape.hidden, residual=True),
+            layer_norm(blocks, "norm2", shape.tokens, shape.hidden, residual=True),
             *self._routed(blocks, shape, ways),
             *blocks.residual("residual2", shape.tokens * shape.hidden),
         )
@@ -167,7 +169,7 @@ def _grouped(
 
 
 def _activation(blocks: Blocks, elements: int) -> Node:
-    node = blocks.gelu("gelu", elements)
+    node = gelu(blocks, "gelu", elements)
 
     def routed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         return tuple(replace(s, work=WORK) if isinstance(s, Launch) else s for s in steps)

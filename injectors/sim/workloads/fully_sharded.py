@@ -13,6 +13,7 @@ from injectors.sim.launches import Exchange
 from injectors.sim.nccl import Operation
 from injectors.sim.program import Stream
 from injectors.sim.tape import Layer, Parameter
+from injectors.sim.workloads.blocks import SPACE
 from injectors.sim.workloads.sharing import Sharing
 from injectors.sim.workloads.transformer import Transformer
 
@@ -103,7 +104,7 @@ class FullySharded(Sharing):
     def _unpack(self, number: int, half: str) -> None:
         """Copy what was gathered to where the parameters lie."""
         make, size = self.builder.launches, self._bytes(number)
-        kernel = "void at::native::(anonymous namespace)::split_with_sizes_copy_out_contiguous_no_cast_kernel"
+        kernel = f"{SPACE}split_with_sizes_copy_out_contiguous_no_cast_kernel"
         with self.builder.at(self._part, "fsdp", self._layers[number].name, half):
             ops = ("fsdp::split_with_sizes_copy", "aten::split_with_sizes_copy")
             launch = make.named("copy_out", kernel, 2 * size, ops)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from injectors.sim.costs import FUSED_NORM_Q16, REDUCTION_Q16, UNFUSED_NORM_Q16
 from injectors.sim.tape import Node, Parameter, Step
-from injectors.sim.workloads import cudnn
-from injectors.sim.workloads.blocks import UNFUSED_NORM, Blocks
+from injectors.sim.workloads import cudnn, unfused
+from injectors.sim.workloads.blocks import Blocks
 from injectors.sim.workloads.convolution import Images
 
 Halves = tuple[tuple[Step, ...], tuple[Step, ...]]
@@ -81,19 +81,7 @@ def _native_group(blocks: Blocks, images: Images) -> Halves:
 
 def _unfused(blocks: Blocks, images: Images) -> Halves:
     """The norm written out in Python; each of its operators goes through memory."""
-    weights = blocks.launches.reduction("weights", images.elements, ("aten::sum",))
-    count = len(UNFUSED_NORM)
-    return _chain(blocks, images, count), (*_chain(blocks, images, count + 4), weights)
-
-
-def _chain(blocks: Blocks, images: Images, count: int) -> tuple[Step, ...]:
-    return tuple(
-        blocks.launches.elementwise(
-            "norm" if i == 0 else f"norm.{i}",
-            images.elements,
-            (f"aten::{operator.split('_')[0]}",),
-            functor,
-            share_q16=UNFUSED_NORM_Q16,
-        )
-        for i, (operator, functor) in enumerate((UNFUSED_NORM * 2)[:count])
-    )
+    make, count, share = blocks.launches, images.elements, UNFUSED_NORM_Q16
+    forward = unfused.unfused(make, "norm", count, unfused.NORM, share, "norm")
+    backward = unfused.unfused(make, "norm", count, unfused.NORM_BACKWARD, share, "norm")
+    return forward, (*backward, make.reduction("weights", count, ("aten::sum",)))

@@ -8,8 +8,10 @@ from injectors.sim.costs import Costs
 from injectors.sim.launches import Exchange
 from injectors.sim.program import Stream
 from injectors.sim.tape import Layer, Node
+from injectors.sim.workloads.activations import gelu
 from injectors.sim.workloads.attention import attention
 from injectors.sim.workloads.blocks import Blocks, form_of
+from injectors.sim.workloads.norms import layer_norm
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ def decoder(costs: Costs, shape: Shape, number: int) -> Layer:
     tokens, hidden, ways = shape.tokens, shape.hidden, shape.tensor
     nodes = (
         *attention_nodes(blocks, shape, number),
-        blocks.norm("norm2", tokens, hidden, residual=True),
+        layer_norm(blocks, "norm2", tokens, hidden, residual=True),
         _split(costs, shape, blocks.linear("up", tokens, hidden, 4 * hidden // ways)),
-        blocks.gelu("gelu", 4 * tokens * hidden // ways),
+        gelu(blocks, "gelu", 4 * tokens * hidden // ways),
         _joined(costs, shape, blocks.linear("down", tokens, 4 * hidden // ways, hidden)),
         *blocks.residual("residual2", tokens * hidden),
     )
@@ -84,7 +86,7 @@ def attention_nodes(blocks: Blocks, shape: Shape, number: int) -> tuple[Node, ..
     costs, tokens, hidden, ways = blocks.costs, shape.tokens, shape.hidden, shape.tensor
     heads, width = shape.heads // ways, hidden // ways
     return (
-        blocks.norm("norm1", tokens, hidden, residual=number > 0),
+        layer_norm(blocks, "norm1", tokens, hidden, residual=number > 0),
         _split(costs, shape, blocks.linear("qkv", tokens, hidden, 3 * width)),
         attention(blocks, "attention", shape.samples, shape.sequence, heads, width),
         _joined(costs, shape, blocks.linear("projection", tokens, width, hidden)),
@@ -100,7 +102,7 @@ def head(costs: Costs, shape: Shape) -> Layer:
     return Layer(
         "head",
         (
-            blocks.norm("norm", shape.tokens, shape.hidden, residual=True),
+            layer_norm(blocks, "norm", shape.tokens, shape.hidden, residual=True),
             _split(costs, shape, logits),
             blocks.loss("loss", shape.tokens, words),
         ),

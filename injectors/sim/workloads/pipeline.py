@@ -21,6 +21,7 @@ from injectors.sim.workloads.training import (
     end_step,
     pieces,
     small_collectives,
+    spread,
     take_batch,
     within_forward,
 )
@@ -76,6 +77,7 @@ class _PipelineStep:
         self._samples = sizes * workload.accumulation
         self._layers = {size: self._cut(size) for size in set(sizes)}
         self._sharing = [self._share(stage) for stage in range(self._stages)]
+        self._read_backs = spread(job.framework.read_backs, len(self._samples))
         self._tapes: dict[tuple[int, int], Tape] = {}
 
     def write(self) -> Program:
@@ -142,6 +144,8 @@ class _PipelineStep:
                 tape.forward(layer)
             if task.stage < self._stages - 1:
                 builder.send("send", self._bytes(number), self._ranks(task.stage + 1))
+            for i in range(self._read_backs[number]):
+                builder.read_back(f"read_back{i}")
         builder.mark(f"forward/{number}/s{task.stage}")
 
     def _backward(self, task: Task) -> None:

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from injectors.sim.launches import Launch
 from injectors.sim.tape import Node, Step
+from injectors.sim.workloads.activations import gelu
 from injectors.sim.workloads.attention import attention
 from injectors.sim.workloads.blocks import Blocks
 from injectors.sim.workloads.convolution import Images, convolution
 from injectors.sim.workloads.image_blocks import activation, add
 from injectors.sim.workloads.image_norms import group_norm
+from injectors.sim.workloads.norms import layer_norm
 
 HEAD = 64  # numbers of an attention head
 TIME_EXPANSION = 4  # numbers that tell the time of noising, over the network's channels
@@ -50,7 +52,7 @@ def attention_block(blocks: Blocks, part: str, images: Images, text: Text) -> tu
     length = images.edge * images.edge
 
     def norm(name: str) -> Node:
-        return blocks.norm(f"{part}.{name}", tokens, width, residual=False)
+        return layer_norm(blocks, f"{part}.{name}", tokens, width, residual=False)
 
     def linear(name: str, inputs: int, outputs: int, rows: int = tokens) -> Node:
         return blocks.linear(f"{part}.{name}", rows, inputs, outputs, bias=False)
@@ -71,7 +73,7 @@ def attention_block(blocks: Blocks, part: str, images: Images, text: Text) -> tu
         *blocks.residual(f"{part}.residual2", images.elements),
         norm("norm3"),
         linear("up", width, 8 * width),
-        blocks.gelu(f"{part}.gelu", 4 * images.elements),
+        gelu(blocks, f"{part}.gelu", 4 * images.elements),
         linear("down", 4 * width, width),
         *blocks.residual(f"{part}.residual3", images.elements),
         linear("project_out", width, width),
