@@ -270,7 +270,7 @@ TABLES: dict[str, Table] = {
         "Fleet cases: one row per job. A job runs on one machine. What the job itself reports it"
         " reports at its end, so that the columns from throughput to tensor_active_percent are null"
         " where it failed or was killed; duration_ns / steps is its mean step all the same. Clock,"
-        " power, temperature and bus are of the rank whose GPU computes longest.",
+        " power and temperature are of the rank whose GPU computes longest.",
         {
             "job": ("int", "job number, in order of start"),
             "start_ns": ("int", "start of the job; the period starts at midnight"),
@@ -306,7 +306,7 @@ TABLES: dict[str, Table] = {
             "power_w": ("float", "mean board power"),
             "power_limit_w": ("float", "enforced power limit"),
             "event_reasons": ("int", "bit mask of clock event reasons seen under load"),
-            "pcie_width": ("int", "least link width under load"),
+            "pcie_width": ("int", "least link width of its GPUs under load"),
             "pcie_rx_bytes_per_s": ("int", "PCIe bytes received per second"),
             "memory_used_bytes": ("int", "most device memory in use"),
             "memory_total_bytes": ("int", "device memory in all"),
