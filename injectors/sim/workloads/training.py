@@ -89,9 +89,10 @@ class TrainingStep:
 
     def _micro_batch(self, number: int) -> None:
         builder, (batch, piece) = self.builder, divmod(number, self._cut)
-        part = f"m{batch}" + (f".{piece}" if piece else "")
+        # The last piece has the path of a whole micro-batch: its gradients are those averaged.
+        part = f"m{batch}" + (f".{piece}" if piece < self._cut - 1 else "")
         if not piece:
-            with builder.under(part):
+            with builder.under(f"m{batch}"):
                 take_batch(builder, self.tensors)
         if not number:
             builder.mark("data")
