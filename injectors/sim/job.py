@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from injectors.sim.machine import Machine
+from injectors.sim.twin import Twin
 from injectors.workloads.base import Workload
 
 ONE = 65536
@@ -226,7 +227,9 @@ class Host:
     Attributes:
         op_ns: Python and dispatch time of an eager op.
         hogs: Busy foreign threads of a host.
-        hog_nice: Their nice value; from 10 on they give way to the job.
+        pinned_hogs: Busy foreign threads on a rank's own core.
+        hog_nice: The nice value of both; from 10 on they give way to the job.
+        hog_duty_q16: Share of the time that they run.
         quota_q16: CPU seconds a second that a rank's processes may use; absent: no quota.
         threads: Threads of an operator of the loader and the host's own code.
         frequency_q16: Speed of a host's cores over nominal.
@@ -248,7 +251,9 @@ class Host:
 
     op_ns: int = 12_000
     hogs: dict[int, int] = field(default_factory=dict)
+    pinned_hogs: dict[int, int] = field(default_factory=dict)
     hog_nice: int = 0
+    hog_duty_q16: int = ONE
     quota_q16: dict[int, int] = field(default_factory=dict)
     threads: int = 1
     frequency_q16: dict[int, int] = field(default_factory=dict)
@@ -418,6 +423,7 @@ class Serving:
 class Job:
     """A whole job: its workload, where it runs, and every mechanism that a fault can edit.
 
+    `twin` is what the job was told if it is one that could run for real.
     `versions` are those that its log and traces name, where anything was said of them.
     """
 
@@ -437,3 +443,4 @@ class Job:
     gpus: Gpus = field(default_factory=Gpus)
     serving: Serving = field(default_factory=Serving)
     versions: dict[str, str] = field(default_factory=dict)
+    twin: Twin | None = None
