@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others, rank_or_job
 from injectors.faults.monitoring_interference import POLLERS
+from injectors.sim.job import ONE
 from injectors.sim.names import SERVING, TRAINING
 
 if TYPE_CHECKING:
@@ -43,9 +44,12 @@ class CpuContention(Fault):
         return others(topology, self.core)
 
     def perturb(self, job: Job) -> None:
-        """Put the competitors on the host of the rank, or on all."""
-        hosts = range(job.places.hosts) if self.core is None else [job.places.host(self.core)]
-        job.host.hogs.update(dict.fromkeys(hosts, max(1, round(self.processes * self.duty))))
+        """Put the competitors on the rank's core, or on all hosts."""
+        job.host.hog_duty_q16 = round(self.duty * ONE)
+        if self.core is None:
+            job.host.hogs.update(dict.fromkeys(range(job.places.hosts), self.processes))
+        else:
+            job.host.pinned_hogs[self.core] = self.processes
 
     def witness(self) -> tuple[str, str]:
         """Others use the CPU at ordinary priority, and waiting for it is what a rank lost."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from injectors.sim.conditions import DeviceState, Dynamics
 from injectors.sim.engine import Engine
+from injectors.sim.fetches import Fetches
 from injectors.sim.job import Job
 from injectors.sim.program import Conditions, Ints, Kind, LoaderShape, Program, StepTimes
 
@@ -48,6 +49,7 @@ class Run:
         taken: (steps, batches, ranks), when the thread had the batch; `waited` what it waited.
         fetch_start, ready: (steps, batches, ranks), the loader's work on it.
         kept: Profiled step -> its times, columns are the sampled ranks.
+        fetches: The loader's own work, of every step.
         conditions, devices: Of every step.
     """
 
@@ -62,6 +64,7 @@ class Run:
     fetch_start: Ints = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
     ready: Ints = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
     kept: dict[int, StepTimes] = field(default_factory=dict)
+    fetches: list[Fetches] = field(default_factory=list)
     conditions: list[Conditions] = field(default_factory=list)
     devices: list[DeviceState] = field(default_factory=list)
 
@@ -108,6 +111,7 @@ def simulate(job: Job, program: Program, sampled: tuple[int, ...], backend: str 
         times = engine.step(step, conditions)
         dynamics.observe(step, times)
         run.conditions.append(conditions)
+        run.fetches.append(dynamics.fetches_of(step))
         keeper.keep(step, times)
     run.devices = dynamics.devices
     return run

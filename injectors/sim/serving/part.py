@@ -10,7 +10,7 @@ from injectors.sim import noise
 from injectors.sim.job import Gpus, Host, Job, Network, Places
 
 HOST_FIELDS = ("hogs", "quota_q16", "frequency_q16", "memory_traffic_q16")
-RANK_FIELDS = ("suspended_q16", "extra_ns")
+RANK_FIELDS = ("suspended_q16", "extra_ns", "pinned_hogs")
 RANK_LISTS = ("shared_core", "remote_memory")
 Settings = TypeVar("Settings", Host, Gpus, Network)
 
