@@ -8,7 +8,7 @@ from injectors.sim.builder import PAUSES, Builder
 from injectors.sim.job import ONE, Framework, Job
 from injectors.sim.launches import Launch
 from injectors.sim.machine import MACHINES
-from injectors.sim.program import Kind, Op, Program
+from injectors.sim.program import Kind, Op, Program, Thread
 from injectors.sim.program_checks import problems
 from injectors.sim.workloads import SIMULATED
 from injectors.sim.workloads.data_parallel import DdpTransformer
@@ -54,7 +54,7 @@ def named(program: Program, kernel: str) -> list[Op]:
 SMALL = DdpTransformer(layers=4, hidden=1024, heads=8, sequence=1024, micro_batch=2)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8, 16])
+@pytest.mark.parametrize("ranks", [1, 2, 8, 16, 1024])
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_programs_are_valid(name: str, ranks: int) -> None:
     workload = made(name)
@@ -299,3 +299,37 @@ def test_ordinary_settings_are_those_of_the_workload() -> None:
     job = job_of(DdpTransformer(compiled=False, workers=2))
     assert job.framework == Framework(compiled_share_q16=0)
     assert job.loader.workers == 2
+
+
+@pytest.mark.parametrize("debug", ["", "anomaly"])
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_spans_nest(name: str, debug: str) -> None:
+    workload = made(name, accumulation=2)
+    program = workload.compile(job_of(workload, 16, debug=debug))
+    place = {op.path: index for index, op in enumerate(program.ops)}
+    own = {op.path for op in program.ops if op.ranks is None or 0 in op.ranks}
+    for thread in Thread:
+        spans = sorted(
+            (place[span.first], -place[span.last])
+            for span in program.spans
+            if span.thread == thread and span.first in own
+        )
+        assert spans
+        open_ends: list[int] = []
+        for first, last in spans:
+            while open_ends and open_ends[-1] < first:
+                open_ends.pop()
+            assert not open_ends or -last <= open_ends[-1]
+            open_ends.append(-last)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_sequence_numbers_join_a_forward_with_a_backward(name: str) -> None:
+    workload = made(name, accumulation=2)
+    program = workload.compile(job_of(workload, 16))
+    threads: dict[int, list[Thread]] = {}
+    for op in program.ops:
+        if op.label.sequence is not None:
+            threads.setdefault(op.label.sequence, []).append(op.thread)
+    assert len(threads) > 2 * workload.layers
+    assert {tuple(found) for found in threads.values()} == {(Thread.MAIN, Thread.AUTOGRAD)}
