@@ -42,6 +42,7 @@ class MoeTransformer(Transformer):
     hidden: PositiveInt = 2048
     heads: PositiveInt = 16
     micro_batch: PositiveInt = 4
+    compiled: bool = False  # counts are read back in every layer, which compiled code cannot
     experts: PositiveInt = 32
     top_k: PositiveInt = 2
     expert_hidden: PositiveInt = 4096
