@@ -1,0 +1,108 @@
+"""Kineto traces of a simulated run.
+
+A step's text is written once for all ranks and steps in which the same ops were done; for each of
+them it is copied and the numbers are filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from injectors.sim.kineto import document
+from injectors.sim.kineto.cells import Cells, Recorded
+from injectors.sim.kineto.digits import Bytes
+from injectors.sim.kineto.filling import Sheet
+from injectors.sim.kineto.look import Looks, View, process_groups, view
+from injectors.sim.kineto.numbering import Numbers, numbered
+from injectors.sim.kineto.packing import packed
+from injectors.sim.kineto.pairing import pairing, spans_of
+from injectors.sim.kineto.plan import Plan
+from injectors.sim.kineto.seen import COMMUNICATION
+from injectors.sim.program import Kind, Stream
+
+
+def write_traces(
+    run: Recorded,
+    ranks: Sequence[int],
+    *,
+    with_steps: bool = True,
+) -> dict[int, bytes]:
+    """Write the traces of some ranks.
+
+    Args:
+        run: What was kept of the run.
+        ranks: Some of the sampled ones.
+        with_steps: Whether steps are named `ProfilerStep#N`, as torch.profiler's schedule does.
+
+    Returns:
+        Gzip-compressed JSON by rank: times in us since the run's start, as the rank's clock has
+        them.
+    """
+    writer = _Writer(run, ranks, with_steps)
+    return {rank: packed(writer.pieces(rank)) for rank in ranks}
+
+
+class _Writer:
+    def __init__(self, run: Recorded, ranks: Sequence[int], with_steps: bool) -> None:
+        self._run, self._gpu = run, run.job.machine.gpu
+        self._cells = Cells(run)
+        views = {rank: view(run.program, rank) for rank in ranks}
+        spans = spans_of(run.program, with_steps)
+        pairs = pairing(run.program, spans)
+        looks = {
+            seen: Looks(run.program, self._gpu, seen, pairs.shown) for seen in set(views.values())
+        }
+        some = looks[views[ranks[0]]]
+        self._numbers = numbered(run.program, spans, pairs, some.made, self._cells.paths)
+        self._sheets: dict[tuple[int, int], tuple[Sheet, Sheet, int]] = {}
+        for (seen, done), places in self._alike(views).items():
+            self._write(looks[seen], np.frombuffer(done, np.bool_), places)
+
+    def _alike(self, views: Mapping[int, View]) -> dict[tuple[View, bytes], list[tuple[int, int]]]:
+        """Gather the ranks and steps in which the same ops were done, and look the same."""
+        found: dict[tuple[View, bytes], list[tuple[int, int]]] = {}
+        for rank, seen in views.items():
+            column = self._run.sampled.index(rank)
+            for step, times in sorted(self._run.kept.items()):
+                done = (times.host[:, column] >= 0).tobytes()
+                found.setdefault((seen, done), []).append((rank, step))
+        return found
+
+    def _write(
+        self, looks: Looks, done: NDArray[np.bool_], places: Sequence[tuple[int, int]]
+    ) -> None:
+        plan = Plan(self._run.program, self._numbers, looks, done)
+        cells = [self._cells.cell(rank, step) for rank, step in places]
+        strides = _strides(self._numbers)
+        host, device = (Sheet(items, strides, cells) for items in (plan.host, plan.device))
+        self._sheets |= {place: (host, device, n) for n, place in enumerate(places)}
+
+    def pieces(self, rank: int) -> Iterator[bytes | Bytes]:
+        """Yield a rank's document, piece by piece."""
+        job, steps = self._run.job, sorted(self._run.kept)
+        start_ns, end_ns = self._cells.window_ns(rank)
+        yield document.header(job, rank, process_groups(self._run.program, rank)).encode()
+        found = [self._sheets[rank, step] for step in steps]
+        for host, _, number in found:
+            yield host.text(number)
+        for _, device, number in found:
+            yield device.text(number)
+        tracks = document.tracks(job, self._streams(), start_ns)
+        if self._gpu is not None:
+            tracks += document.gpu_tracks(self._cells.device(rank), self._streams(), start_ns)
+        yield ",\n".join([*tracks, *document.profiler_marks(start_ns, end_ns)]).encode()
+        yield b"\n]}\n"
+
+    def _streams(self) -> list[Stream]:
+        """Streams on which something is done."""
+        kinds = (Kind.KERNEL, Kind.SYNC, *COMMUNICATION)
+        return sorted({op.stream for op in self._run.program.ops if op.kind in kinds})
+
+
+def _strides(numbers: Numbers) -> list[int]:
+    """How far each slot's numbers go on with every step; ORDER's differ by process group."""
+    ids, correlations, pairs = numbers.strides
+    return [ids, ids, correlations, pairs, pairs, 0, 1, 0]
