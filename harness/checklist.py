@@ -48,6 +48,13 @@ class Checklist:
         check.looked_at += 1
         check.failures += [f"{where}: {problem}" for problem in problems]
 
+    def extend(self, part: Checklist) -> None:
+        """Take over what another list has looked at."""
+        for check in part.checks:
+            own = self._checks[check.name]
+            own.looked_at += check.looked_at
+            own.failures += check.failures
+
     @property
     def checks(self) -> list[Check]:
         """All checks in a fixed order."""

@@ -6,8 +6,12 @@ on its own case, on its twin and on every case of a cause or decoy that it might
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from cases.bundle import Suite
@@ -19,6 +23,8 @@ from harness.check_labels import check_label
 from harness.checklist import Check, Checklist
 from harness.judge import Truth, labelled_digest, load_truths
 from injectors.rivals import rivals
+
+LEAST_FOR_PROCESSES = 40
 
 
 def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) -> list[Check]:
@@ -33,25 +39,62 @@ def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
         splits = sorted({truth.split for truth in members})
         checklist.add("split", group, [f"lies in {splits}"] if len(splits) > 1 else [])
     queries = witness_queries(truths, taxonomy)
-    for case_id, truth in truths.items():
+    looks = [_Look(folder, truth, tuple(queries[case_id])) for case_id, truth in truths.items()]
+    for part in _each(looks):
+        checklist.extend(part)
+    return checklist.checks
+
+
+@dataclass(frozen=True)
+class Question:
+    """A witness to be run on a case, of which case it is, and whether the label promises it."""
+
+    owner: str
+    sql: str
+    promised: bool
+
+
+@dataclass(frozen=True)
+class _Look:
+    """All that is to be checked of one case's signals; it can be sent to another process."""
+
+    folder: Path
+    truth: Truth
+    questions: tuple[Question, ...]
+
+    def __call__(self) -> Checklist:
+        suite, checklist, case_id = Suite.open(self.folder), Checklist(), self.truth.id
         try:
             suite.verify_case(case_id)
             case = suite.case(case_id)
         except InputError as error:
             checklist.add("digest", case_id, [str(error)])
-            continue
+            return checklist
         checklist.add("digest", case_id, [])
-        check_case(checklist, case, truth)
-        twin = _sound_case(suite, truth.twin)
-        checklist.add("shipped", case_id, shipped_problems(case, twin, truth))
-        for owner, sql in queries[case_id]:
-            name = "witness" if owner == case_id else "witness_false"
-            where = case_id if owner == case_id else f"{owner} on {case_id}"
-            witness = truths[owner].witness
-            promised = witness is not None and case_id in (owner, *witness.false_on)
-            problems = witness_problems(case, sql, owner == case_id, promised)
-            checklist.add(name, where, problems)
-    return checklist.checks
+        check_case(checklist, case, self.truth)
+        twin = _sound_case(suite, self.truth.twin)
+        checklist.add("shipped", case_id, shipped_problems(case, twin, self.truth))
+        for asked in self.questions:
+            own = asked.owner == case_id
+            name, where = "witness", case_id
+            if not own:
+                name, where = "witness_false", f"{asked.owner} on {case_id}"
+            checklist.add(name, where, witness_problems(case, asked.sql, own, asked.promised))
+        return checklist
+
+
+def _each(looks: Sequence[_Look]) -> Iterator[Checklist]:
+    """Look at every case, in order; of many cases several at a time."""
+    cores = os.cpu_count() or 1
+    if len(looks) < LEAST_FOR_PROCESSES or cores == 1:
+        yield from (look() for look in looks)
+        return
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_look, looks, chunksize=4)
+
+
+def _look(look: _Look) -> Checklist:
+    return look()
 
 
 def composition(truths: dict[str, Truth]) -> dict[str, dict[str, int]]:
@@ -70,19 +113,19 @@ def composition(truths: dict[str, Truth]) -> dict[str, dict[str, int]]:
     }
 
 
-def witness_queries(
-    truths: dict[str, Truth], taxonomy: Taxonomy
-) -> dict[str, list[tuple[str, str]]]:
-    """Case id -> (owner, query) of every witness that is to be run on that case.
+def witness_queries(truths: dict[str, Truth], taxonomy: Taxonomy) -> dict[str, list[Question]]:
+    """Case id -> every witness that is to be run on that case.
 
     A witness is run on its own case, on those in its `false_on`, and on every rival case.
     """
-    queries: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    queries: dict[str, list[Question]] = defaultdict(list)
     for owner, truth in truths.items():
-        if truth.witness:
-            others = {*truth.witness.false_on, *rivals(truth, truths, taxonomy)}
-            for target in (owner, *sorted(others)):
-                queries[target].append((owner, truth.witness.sql))
+        if truth.witness is None:
+            continue
+        promised = {owner, *truth.witness.false_on}
+        others = promised.union(rivals(truth, truths, taxonomy)) - {owner}
+        for target in (owner, *sorted(others)):
+            queries[target].append(Question(owner, truth.witness.sql, target in promised))
     return queries
 
 
