@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from injectors.sim import noise, thermal
+from injectors.sim.compiled import COMMUNICATION
 from injectors.sim.expected import Expected
 from injectors.sim.job import ONE, Job
 from injectors.sim.machine import Gpu
-from injectors.sim.program import Ints, Kind, Program, StepTimes, Stream
+from injectors.sim.program import Ints, Kind, Op, Program, StepTimes, Stream
 
 SILICON_Q16 = 262  # spread of healthy devices' speed, 0.4 %
 # Kernels over alone, by foreign processes that compute (ByteDance, OSDI 2025), and for each more.
@@ -58,33 +59,25 @@ class _Work:
     """Adds up what devices did from the times of a step."""
 
     def __init__(self, program: Program) -> None:
-        kernels = [
-            (index, op)
-            for index, op in enumerate(program.ops)
-            if op.kind == Kind.KERNEL and op.stream == Stream.COMPUTE
-        ]
-        joins = (Kind.COLLECTIVE, Kind.SEND, Kind.RECV)
-        self._kernels = np.array([index for index, _ in kernels], np.int64)
-        longer = [max(op.compute_ns, op.memory_ns, 1) for _, op in kernels]
-        self._shares = np.array(
-            [
-                [
-                    op.compute_ns * ONE // most
-                    for (_, op), most in zip(kernels, longer, strict=True)
-                ],
-                [op.memory_ns * ONE // most for (_, op), most in zip(kernels, longer, strict=True)],
-            ],
-            np.int64,
-        ).reshape(2, len(kernels))
-        self._joins = np.array(
-            [i for i, op in enumerate(program.ops) if op.kind in joins], np.int64
-        )
+        self._weights = np.array([_weights(op) for op in program.ops], np.int64).reshape(-1, 4).T
 
     def busy(self, times: StepTimes) -> Busy:
-        took = times.end[self._kernels] - times.start[self._kernels]
-        compute, memory = (took.T @ share >> 16 for share in self._shares)
-        joined = times.end[self._joins] - times.start[self._joins]
-        return Busy(compute, memory, took.sum(axis=0), joined.sum(axis=0))
+        """Return the sums; what did not happen begins and ends at -1."""
+        took = times.end - times.start
+        compute, memory, kernels, joins = (
+            np.einsum("or,o->r", took, weights) for weights in self._weights
+        )
+        return Busy(compute >> 16, memory >> 16, kernels, joins)
+
+
+def _weights(op: Op) -> tuple[int, int, int, int]:
+    """Shares (Q16) of an op's time for arithmetic and memory; whether it is kernel, transfer."""
+    if op.kind in COMMUNICATION:
+        return 0, 0, 0, 1
+    if op.kind != Kind.KERNEL or op.stream != Stream.COMPUTE:
+        return 0, 0, 0, 0
+    longer = max(op.compute_ns, op.memory_ns, 1)
+    return op.compute_ns * ONE // longer, op.memory_ns * ONE // longer, 1, 0
 
 
 class Devices:
@@ -104,7 +97,7 @@ class Devices:
         for rank, device in job.gpus.device_of.items():
             self._device[rank] = device
         self._silicon_q16 = self._speed(job, own)
-        self._neighbours = np.array([job.gpus.neighbours.get(r, 0) for r in own], np.int64)
+        self._neighbours = np.array([job.gpus.neighbours.get(r, 0) for r in own.tolist()], np.int64)
         self._shared_q16 = self._sharing()
         self._most_mhz = gpu.sm_clock_mhz
         self._clocks.settle(self._load(_as_busy(expected), np.full(ranks, expected.step_ns)))

@@ -48,10 +48,13 @@ class Fetching:
         self._job, self._batches, self._cpu_q16 = job, batches, cpu_q16
         self._ranks = np.arange(job.places.ranks)
         given = job.loader.rank_q16
+        self._nothing = Fetches(*(np.zeros((0, len(self._ranks)), np.int64) for _ in range(4)))
         self._rank_q16 = np.array([given.get(r, ONE) for r in self._ranks.tolist()], np.int64)
 
     def of(self, step: int) -> Fetches:
         """Return a step's fetches."""
+        if not self._batches:
+            return self._nothing
         loader = self._job.loader
         number = step * self._batches + np.arange(self._batches, dtype=np.int64)[:, None]
         worker = number % max(loader.workers, 1)
