@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -20,7 +20,7 @@ class Tree(Protocol):
         """The leaves by name."""
 
     @property
-    def nodes(self) -> Container[str]:
+    def nodes(self) -> Collection[str]:
         """Every name: domains, mechanisms and causes."""
 
     def ancestors(self, name: str) -> Sequence[str]:
@@ -62,18 +62,28 @@ class Label:
 
 @dataclass(frozen=True)
 class Response:
-    """What came back for one case: a diagnosis if and only if the outcome is ok."""
+    """What came back for one case: a diagnosis if and only if the outcome is ok.
+
+    `supported` says for each finding whether at least one piece of its evidence held when it
+    was checked; None where nobody has checked.
+    """
 
     case_id: str
     outcome: Outcome
     diagnosis: Diagnosis | None
     seconds: float | None
+    supported: tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.outcome == "ok") != (self.diagnosis is not None):
             raise HarnessError(
                 f"response {self.case_id}: a diagnosis must come with outcome ok and with no"
                 f" other, found outcome {self.outcome!r}"
+            )
+        if self.supported is not None and len(self.supported) != len(self.findings):
+            raise HarnessError(
+                f"response {self.case_id}: supported must say of each of"
+                f" {len(self.findings)} findings whether it is, found {len(self.supported)}"
             )
 
     @property

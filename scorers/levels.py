@@ -2,70 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cases.schema import Fault, Finding
-from scorers.inputs import Tree
-from scorers.judging import Status, path
+from scorers.lineage import Lineage
+from scorers.settling import Status
 
 # Depth in the tree that a level compares; the last one compares the place as well.
 DEPTHS = {"domain": 0, "mechanism": 1, "cause": 2}
 LEVELS = (*DEPTHS, "cause_and_locus")
+RIGHT = tuple(f"right_{level}" for level in LEVELS)
+
+Flags = tuple[bool | None, ...]
+NOWHERE: Flags = (None,) * len(LEVELS)
+WRONG: Flags = (False,) * len(LEVELS)
 
 
 def credited(
     findings: Sequence[Finding],
     faults: Sequence[Fault],
     buckets: Sequence[str],
-    taxonomy: Tree,
-) -> dict[str, list[bool]]:
-    """Say for each level which faults a root finding names, the place ignored but at the last.
+    tree: Lineage,
+) -> list[Flags]:
+    """Say for each fault at which LEVELS a root finding names it; the last one is `found`.
 
     What is right for one member of a redundancy group is right for all.
     """
-    roots = [path(f.cause, taxonomy) for f in findings if f.role == "root"]
-    found = {
-        level: [_shares(roots, fault, depth, taxonomy) for fault in faults]
-        for level, depth in DEPTHS.items()
+    if not faults:
+        return []
+    roots = [tree.path(finding.cause) for finding in findings if finding.role == "root"]
+    # What a root names at each depth.
+    said = [{path[depth] for path in roots if len(path) > depth} for depth in DEPTHS.values()]
+    named: list[Flags] = []
+    for fault, bucket in zip(faults, buckets, strict=True):
+        right = tree.relations(fault).keys()
+        named.append((*(not names.isdisjoint(right) for names in said), bucket == "found"))
+    return _shared(named, faults)
+
+
+def _shared(named: list[Flags], faults: Sequence[Fault]) -> list[Flags]:
+    """Give each member of a redundancy group what is right for any of them."""
+    groups: dict[str, list[Flags]] = {}
+    if all(fault.redundancy_group is None for fault in faults):
+        return named
+    for fault, flags in zip(faults, named, strict=True):
+        if fault.redundancy_group is not None:
+            groups.setdefault(fault.redundancy_group, []).append(flags)
+    joint = {
+        group: tuple(any(level) for level in zip(*flags, strict=True))
+        for group, flags in groups.items()
     }
-    found["cause_and_locus"] = [bucket == "found" for bucket in buckets]
-    for flags in found.values():
-        named = {f.redundancy_group for f, flag in zip(faults, flags, strict=True) if flag}
-        flags[:] = [
-            flag or (fault.redundancy_group in named and fault.redundancy_group is not None)
-            for fault, flag in zip(faults, flags, strict=True)
-        ]
-    return found
+    return [
+        flags if fault.redundancy_group is None else joint[fault.redundancy_group]
+        for fault, flags in zip(faults, named, strict=True)
+    ]
 
 
 def finding_levels(
-    finding: Finding, status: Status, faults: Sequence[Fault], taxonomy: Tree
-) -> dict[str, bool | None]:
-    """Say for each level whether a finding is right there; None where it does not count.
+    findings: Sequence[Finding],
+    statuses: Sequence[Status],
+    right: Sequence[Mapping[str, object]],
+    tree: Lineage,
+) -> list[Flags]:
+    """Say for each finding at which LEVELS it is right; None where it does not count.
 
     Neutral findings count nowhere; a right finding that is coarse does not count below its
     level; a false symptom is false at all.
+
+    Args:
+        findings: The findings.
+        statuses: What each was judged to be.
+        right: For each fault the names that are right for it.
+        tree: The tree of causes.
     """
-    if status == "neutral":
-        return {f"right_{level}": None for level in LEVELS}
-    if finding.role == "symptom":
-        return {f"right_{level}": False for level in LEVELS}
-    right: dict[str, bool | None] = {}
-    own = path(finding.cause, taxonomy)
-    known = False
-    for level, depth in DEPTHS.items():
-        if depth < len(own):
-            known = any(_shares([own], fault, depth, taxonomy) for fault in faults)
-        right[f"right_{level}"] = known if depth < len(own) or not known else None
-    right["right_cause_and_locus"] = {"true": True, "false": False}.get(status)
-    return right
+    if not right:
+        return [WRONG] * len(findings)
+    return [
+        NOWHERE
+        if status == "neutral"
+        else WRONG
+        if finding.role == "symptom"
+        else _root_levels(tree.path(finding.cause), status, right)
+        for finding, status in zip(findings, statuses, strict=True)
+    ]
 
 
-def _shares(roots: Sequence[tuple[str, ...]], fault: Fault, depth: int, taxonomy: Tree) -> bool:
-    """Whether one of the blamed paths meets a right cause of the fault at a depth."""
-    true = [path(cause, taxonomy) for cause in (fault.cause, *fault.acceptable)]
-    return any(
-        len(blamed) > depth and blamed[: depth + 1] == right[: depth + 1]
-        for blamed in roots
-        for right in true
-    )
+def _root_levels(
+    path: tuple[str, ...], status: Status, right: Sequence[Mapping[str, object]]
+) -> Flags:
+    flags: list[bool | None] = [_in_any(name, right) for name in path]
+    # Below its own level what is right says nothing, and what is wrong stays wrong.
+    flags += [None if flags[-1] else False] * (len(DEPTHS) - len(path))
+    flags.append(True if status == "true" else False if status == "false" else None)
+    return tuple(flags)
+
+
+def _in_any(name: str, right: Sequence[Mapping[str, object]]) -> bool:
+    return any(name in names for names in right) if len(right) > 1 else name in right[0]

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cases.schema import Fault, Finding, Topology
 from scorers.inputs import Tree
+from scorers.lineage import Lineage, Relation
 from scorers.locus import Kind, Names, covers_half, is_right, kind_of, named
 
-Relation = Literal["cause", "ancestor"]
 Placing = Literal["right", "none", "wrong"]
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """How one root finding relates to one fault whose cause it names."""
 
     relation: Relation
@@ -32,23 +31,20 @@ class Pair:
 Pairs = dict[tuple[int, int], Pair]
 
 
-def relation(node: str, fault: Fault, taxonomy: Tree) -> Relation | None:
-    """Say whether `node` is a right cause of `fault`, stands above one, or neither."""
-    right = (fault.cause, *fault.acceptable)
-    if node in right:
-        return "cause"
-    return "ancestor" if any(taxonomy.covers(node, cause) for cause in right) else None
-
-
 def pair_up(
-    findings: Sequence[Finding], faults: Sequence[Fault], topology: Topology, taxonomy: Tree
+    findings: Sequence[Finding],
+    faults: Sequence[Fault],
+    topology: Topology,
+    taxonomy: Tree,
 ) -> Pairs:
     """Relate every root finding to every fault whose cause, or an ancestor of it, it names."""
+    tree = Lineage.of(taxonomy)
     pairs: Pairs = {}
-    for i, finding in enumerate(findings):
-        for j, fault in enumerate(faults):
-            how = relation(finding.cause, fault, taxonomy) if finding.role == "root" else None
-            if how:
+    for j, fault in enumerate(faults):
+        right = tree.relations(fault)
+        for i, finding in enumerate(findings):
+            how = right.get(finding.cause)
+            if how and finding.role == "root":
                 place = _placing(finding, fault, findings, faults, topology)
                 pairs[i, j] = Pair(how, place)
     return pairs
@@ -104,6 +100,8 @@ def assign(findings: Sequence[Finding], faults: Sequence[Fault], pairs: Pairs) -
     first in alphabetical order wins, so the order of findings never matters. Exact search: an
     answer has at most five roots.
     """
+    if len(pairs) < 2:  # nearly always: one match is better than none
+        return {findings[i].cause: faults[j].cause for i, j in pairs}
     options: dict[str, list[str]] = {}
     for i, j in pairs:
         options.setdefault(findings[i].cause, []).append(faults[j].cause)

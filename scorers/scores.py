@@ -14,8 +14,9 @@ from scorers.buckets import CASE_BUCKETS
 from scorers.causes import recall_by_cause
 from scorers.confusion import confusion_table
 from scorers.inputs import Label, Response, Tree, check
-from scorers.judging import FAULT_BUCKETS
+from scorers.lineage import Lineage
 from scorers.metrics import Metric, compute
+from scorers.settling import FAULT_BUCKETS
 from scorers.severity import recall_by_severity
 from scorers.tables import Tables, build
 
@@ -87,8 +88,9 @@ def score(
     """
     ordered = sorted(labels, key=lambda label: label.case_id)
     _check_pairing(ordered, responses)
-    checked = {label.case_id: check(responses[label.case_id], taxonomy) for label in ordered}
-    tables = build(ordered, checked, taxonomy)
+    tree = Lineage.of(taxonomy)
+    checked = {label.case_id: check(responses[label.case_id], tree) for label in ordered}
+    tables = build(ordered, checked, tree)
     return Scores(
         tables.cases,
         tables.faults,

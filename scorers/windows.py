@@ -1,4 +1,4 @@
-"""When: how well the stretches of time that were named overlap the true ones."""
+"""When: how well the stretches of time that were named fit the true ones."""
 
 from __future__ import annotations
 
@@ -22,6 +22,26 @@ def overlap(found: Sequence[Window], true: Sequence[Window]) -> float:
         both += (end - start) * (in_found and in_true)
         either += (end - start) * (in_found or in_true)
     return both / either if either else 0.0
+
+
+def onset_error(
+    found: Sequence[Window], true: Sequence[Window], duration_ns: int | None
+) -> float | None:
+    """Return how far the named onset is from the true one, as a share of the run.
+
+    The onset is the start of the first window. None named is an error of 1, the greatest there
+    can be; in a run of unknown length there is no error to tell (None).
+
+    >>> true = [Window(start_ns=1, end_ns=3)]
+    >>> onset_error([Window(start_ns=2, end_ns=4)], true, duration_ns=4)
+    0.25
+    """
+    if duration_ns is None or duration_ns <= 0:
+        return None
+    if not found:
+        return 1.0
+    apart = min(w.start_ns for w in found) - min(w.start_ns for w in true)
+    return min(1.0, abs(apart) / duration_ns)
 
 
 def _inside(time_ns: int, windows: Sequence[Window]) -> bool:

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases.schema import JOB, Locus
-from scorers.judging import FAULT_BUCKETS, judge
+from scorers.judging import judge
 from scorers.matching import Pair, assign, pair_up
+from scorers.settling import FAULT_BUCKETS
 
 CAUSES = ("slow_link", "lossy_link", "cpu_contention", "gpu_throttle")
 NODES = (*CAUSES, "network_path", "host_network")

@@ -9,7 +9,7 @@ from cases.schema import JOB
 from cases.taxonomy import Taxonomy
 from scorers import Label, score, validate
 from scorers.buckets import CASE_BUCKETS
-from scorers.judging import FAULT_BUCKETS
+from scorers.settling import FAULT_BUCKETS
 
 CAUSES = ("slow_link", "lossy_link", "gpu_throttle", "slow_loader")
 

@@ -4,7 +4,7 @@ import pytest
 
 from cases.schema import JOB
 from scorers import score
-from scorers.judging import FAULT_BUCKETS
+from scorers.settling import FAULT_BUCKETS
 from scorers.severity import BANDS
 
 
