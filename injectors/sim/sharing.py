@@ -79,6 +79,8 @@ class FairLink:
             raise ValueError(f"names of flows must be unique, got {flow.name!r} again")
         if flow.begin_ns < self.now_ns:
             raise ValueError(f"a flow must begin from {self.now_ns} on, got {flow.begin_ns}")
+        if flow.end_ns is not None and flow.end_ns <= flow.begin_ns:
+            raise ValueError(f"a flow must end after {flow.begin_ns}, got {flow.end_ns}")
         self._flows[flow.name], self._moved[flow.name] = flow, 0
         self._history[flow.name] = ([], [], [])
         heapq.heappush(self._events, (flow.begin_ns, flow.name, True))
