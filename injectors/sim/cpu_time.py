@@ -70,11 +70,17 @@ class CpuTime:
         host_q16: Time of the ranks' threads over nominal.
         worker_q16: CPU time of the loader's workers over nominal, losses included.
         losses: Of the ranks' threads.
+        crowd_q16: Runnable threads of the job over the cores, at least 1.
+        foreign_q16, throttled_q16: Time that foreign threads, and a quota, take the core away for
+            each unit of CPU time.
     """
 
     host_q16: Ints
     worker_q16: Ints
     losses: Losses = field(repr=False)
+    crowd_q16: Ints
+    foreign_q16: Ints
+    throttled_q16: Ints
 
 
 def cpu_time(job: Job, expected: Expected) -> CpuTime:
@@ -90,7 +96,7 @@ def cpu_time(job: Job, expected: Expected) -> CpuTime:
     host_q16 = host_q16 * crowd_q16 >> 16
     worker_q16 = (worker_q16 * crowd_q16 >> 16) * (ONE + foreign_q16) >> 16
     worker_q16 = worker_q16 * (ONE + throttled_q16) >> 16
-    return CpuTime(host_q16, worker_q16, losses)
+    return CpuTime(host_q16, worker_q16, losses, crowd_q16, foreign_q16, throttled_q16)
 
 
 def _steady(job: Job) -> tuple[Ints, Ints]:
