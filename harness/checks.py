@@ -6,12 +6,9 @@ on its own case, on its twin and on every case of a cause or decoy that it might
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from cases.bundle import Suite
@@ -21,10 +18,9 @@ from cases.taxonomy import Taxonomy
 from harness.check_cases import check_case, shipped_problems, witness_problems
 from harness.check_labels import check_label
 from harness.checklist import Check, Checklist
+from harness.each_case import each
 from harness.judge import Truth, labelled_digest, load_truths
 from injectors.rivals import rivals
-
-LEAST_FOR_PROCESSES = 40
 
 
 def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) -> list[Check]:
@@ -40,7 +36,7 @@ def check_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
         checklist.add("split", group, [f"lies in {splits}"] if len(splits) > 1 else [])
     queries = witness_queries(truths, taxonomy)
     looks = [_Look(folder, truth, tuple(queries[case_id])) for case_id, truth in truths.items()]
-    for part in _each(looks):
+    for part in each(_Look.__call__, looks):
         checklist.extend(part)
     return checklist.checks
 
@@ -81,20 +77,6 @@ class _Look:
                 name, where = "witness_false", f"{asked.owner} on {case_id}"
             checklist.add(name, where, witness_problems(case, asked.sql, own, asked.promised))
         return checklist
-
-
-def _each(looks: Sequence[_Look]) -> Iterator[Checklist]:
-    """Look at every case, in order; of many cases several at a time."""
-    cores = os.cpu_count() or 1
-    if len(looks) < LEAST_FOR_PROCESSES or cores == 1:
-        yield from (look() for look in looks)
-        return
-    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_look, looks, chunksize=4)
-
-
-def _look(look: _Look) -> Checklist:
-    return look()
 
 
 def composition(truths: dict[str, Truth]) -> dict[str, dict[str, int]]:

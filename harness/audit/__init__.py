@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cases.bundle import Suite
@@ -20,6 +21,7 @@ from harness.audit.tells import Tell, column_means, find_tells
 from harness.audit.trivia import passes, trivia_features, trivia_separation
 from harness.audit.vocabulary import OddName, Words, odd_names, vocabulary
 from harness.audit.words import WordLeak, word_leaks
+from harness.each_case import each
 from harness.judge import Truth, load_truths
 from harness.step_time import slowdown
 
@@ -63,16 +65,14 @@ def audit_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
     words: list[WordLeak] = []
     trivia, means, slowdowns, absent = {}, {}, {}, {}
     names: dict[str, Words] = {}
-    for case_id in suite.case_ids:
-        case = suite.case(case_id)
-        words += word_leaks(case, suite.case_folder(case_id), taxonomy)
-        trivia[case_id] = trivia_features(suite, case)
-        means[case_id] = column_means(case)
-        names[case_id] = vocabulary(case)
-        absent[case_id] = tuple(sorted(case.info.signals.absent))
-        ratio = slowdown(case)
-        if ratio:
-            slowdowns[case_id] = ratio
+    for seen in each(partial(_see, folder, taxonomy), suite.case_ids):
+        words += seen.words
+        trivia[seen.case_id] = seen.trivia
+        means[seen.case_id] = seen.means
+        names[seen.case_id] = seen.names
+        absent[seen.case_id] = seen.absent
+        if seen.slowdown:
+            slowdowns[seen.case_id] = seen.slowdown
     table = pd.DataFrame.from_dict(trivia, orient="index")
     return Audit(
         words=words,
@@ -81,6 +81,33 @@ def audit_suite(folder: Path, taxonomy: Taxonomy, labels: Path | None = None) ->
         slowness=slowness_guess(slowdowns, truths),
         withheld=withheld_sets(absent, truths),
         odd_names=odd_names(names, truths),
+    )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What of one case goes into the audit."""
+
+    case_id: str
+    words: list[WordLeak]
+    trivia: dict[str, object]
+    means: dict[str, float]
+    names: Words
+    absent: tuple[str, ...]
+    slowdown: float | None
+
+
+def _see(folder: Path, taxonomy: Taxonomy, case_id: str) -> _Seen:
+    suite = Suite.open(folder)
+    case = suite.case(case_id)
+    return _Seen(
+        case_id=case_id,
+        words=word_leaks(case, suite.case_folder(case_id), taxonomy),
+        trivia=trivia_features(suite, case),
+        means=column_means(case),
+        names=vocabulary(case),
+        absent=tuple(sorted(case.info.signals.absent)),
+        slowdown=slowdown(case),
     )
 
 
