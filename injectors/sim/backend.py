@@ -28,7 +28,7 @@ from injectors.sim import counterfactual, noise
 from injectors.sim.job import Job
 from injectors.sim.made import MadeCase, MadeGroup
 from injectors.sim.public import describe, sampled_ranks
-from injectors.sim.recording import measure, record, set_up
+from injectors.sim.recording import measure, perturb, record, set_up
 from injectors.sim.withheld import withhold
 
 VERSION = 1  # raised when the same scenario gives other cases
@@ -86,7 +86,7 @@ class Group:
         """Return a job of the group with its own seed, broken by `injections`."""
         job = set_up(self.scenario, noise.key(self.key, what) >> 1)
         for injection in injections:
-            injection.perturb(job)
+            perturb(job, injection)
         return job
 
     def _make(self, number: int, plan: CasePlan, twin: str | None) -> MadeCase | str:
@@ -212,7 +212,7 @@ class Group:
     def _label_job(self, seed: int, injections: Sequence[Injection]) -> Job:
         job = set_up(self.scenario, seed)
         for injection in injections:
-            injection.perturb(job)
+            perturb(job, injection)
         return job
 
     def _recorded(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cases.bundle import RunData
+from injectors.faults.base import Injection
 from injectors.scenario import Scenario
 from injectors.sim.job import Job
 from injectors.sim.machine import MACHINES
@@ -29,6 +30,16 @@ def set_up(scenario: Scenario, seed: int) -> Job:
 
         set_up_cpu(job, scenario)
     return job
+
+
+def perturb(job: Job, injection: Injection) -> None:
+    """Break the job; a twin of a real one is broken as the real one would be."""
+    if job.twin is None:
+        injection.perturb(job)
+        return
+    from injectors.sim.workloads.cpu.injected import perturb as perturb_twin
+
+    perturb_twin(job, injection)
 
 
 def compiled(job: Job) -> Program:

@@ -81,9 +81,18 @@ def engine_of(job: Job, program: Program, backend: str = "auto") -> Engine:
     return Engine(program, shape, job.seed, backend)
 
 
+def dynamics_of(job: Job, program: Program) -> Dynamics:
+    """Return the conditions of the job's steps; those of a twin are its own."""
+    if job.twin is None:
+        return Dynamics(job, program)
+    from injectors.sim.workloads.cpu.dynamics import TwinDynamics
+
+    return TwinDynamics(job, program)
+
+
 def seconds(job: Job, program: Program, backend: str = "auto") -> float:
     """Return the mean seconds of a step over all ranks, the first step left out."""
-    engine, dynamics = engine_of(job, program, backend), Dynamics(job, program)
+    engine, dynamics = engine_of(job, program, backend), dynamics_of(job, program)
     last = _index_of_end(program)
     first_end = np.zeros(program.ranks, np.int64)
     times = None
@@ -103,7 +112,7 @@ def mean_seconds(elapsed_ns: Ints, steps: int) -> float:
 
 def simulate(job: Job, program: Program, sampled: tuple[int, ...], backend: str = "auto") -> Run:
     """Run the job and keep what is recorded of it."""
-    engine, dynamics = engine_of(job, program, backend), Dynamics(job, program)
+    engine, dynamics = engine_of(job, program, backend), dynamics_of(job, program)
     run = Run(job, program, sampled)
     keeper = _Keeper(run)
     for step in range(job.steps):

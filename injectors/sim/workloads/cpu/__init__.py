@@ -11,6 +11,7 @@ from injectors.sim.machine import MACHINES
 from injectors.sim.program import Program
 from injectors.sim.twin import Speeds, Twin
 from injectors.sim.workloads.cpu.language_model import compile_language_model
+from injectors.sim.workloads.cpu.translation import translate
 from injectors.workloads.language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def set_up(job: Job, scenario: Scenario, speeds: Speeds | None = None) -> None:
         speeds=speeds or Speeds(),
     )
     _run_on(job, job.twin)
-    job.framework.bucket_bytes = round(scenario.bucket_mb * 2**20)
     job.loader = Loader(workers=0, read_bytes=0, requests=0, decode_ns=0, worker_cores=1)
+    translate(job)
 
 
 def _run_on(job: Job, twin: Twin) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
 from injectors.faults.base import Injection
 from injectors.sim.job import ONE, Job
 from injectors.sim.twin import Twin
 from injectors.sim.workloads.cpu.operators import twin_of
 from injectors.sim.workloads.cpu.translation import translate
+
+if TYPE_CHECKING:
+    from injectors.faults.base import Run
 
 MEGABIT_BYTES = 125_000
 PORT = 1  # of a service that is only noted
@@ -26,7 +29,7 @@ def perturb(job: Job, injection: Injection) -> None:
     """Let a fault or decoy act on a twin, for good."""
     twin_of(job).settings.update(injection.settings())
     # What is noted stays: the context is only entered.
-    injection.inject(NotedRun(job)).__enter__()
+    injection.inject(cast("Run", NotedRun(job))).__enter__()
     translate(job)
 
 
@@ -92,7 +95,7 @@ class NotedRun:
         self._job, self._twin = job, twin_of(job)
         self.knobs = NotedKnobs(self._twin)
         self.network = NotedNetwork(job)
-        self.pids = MappingProxyType({rank: rank for rank in range(job.places.ranks)})
+        self.pids = {rank: rank for rank in range(job.places.ranks)}
 
     def metrics_port(self, response_s: float) -> int:
         """Note how long the service takes."""
