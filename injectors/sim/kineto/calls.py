@@ -61,9 +61,9 @@ WAIT_CALL = 3
 RECORDED = 12  # the record that the transfer's stream waits for
 
 
-def beside(kind: Kind, on_gpu: bool) -> tuple[tuple[Beside, ...], int]:
+def beside(kind: Kind, calls: bool) -> tuple[tuple[Beside, ...], int]:
     """Return the calls beside the main one of a kind of op, and the main one's own offset."""
-    if not on_gpu:
+    if not calls:
         return (), 0
     if kind in (Kind.COLLECTIVE, Kind.SEND, Kind.RECV):
         return AROUND_COLLECTIVE, COLLECTIVE_LAUNCH

@@ -24,7 +24,7 @@ def device_events(seen: Seen, ids: int) -> list[Parts]:
     """
     if seen.gpu is None:
         return []
-    around, offset = calls.beside(seen.op.kind, on_gpu=True)
+    around, offset = calls.beside(seen.op.kind, seen.runtime is not None)
     before = [call for call in around if call.before]
     events: list[Parts] = []
     for place, call in enumerate(before):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -35,7 +36,8 @@ def header(job: Job, rank: int, groups: Iterable[Group]) -> str:
     if job.places.ranks > 1:
         found["distributedInfo"] = _distributed(job, rank, list(groups))
     found |= {"record_shapes": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 0}
-    return text(found)[:-1] + ',"traceEvents":[\n'
+    # With spaces as the profiler writes them: some readers look for `"rank": N` in the text.
+    return json.dumps(found)[:-1] + ', "traceEvents": [\n'
 
 
 def _properties(gpu: Gpu, number: int) -> dict[str, Any]:

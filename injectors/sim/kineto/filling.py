@@ -31,8 +31,11 @@ class Sheet:
     """
 
     def __init__(self, items: Items, strides: Sequence[int], cells: Sequence[Cell]) -> None:
-        sources = sources_of(items, strides)
         self._cells = cells
+        self._empty = not items.shapes
+        if self._empty:
+            return
+        sources = sources_of(items, strides)
         self._rows = [values(sources, cell) for cell in cells]
         scales = 10 ** np.array(DECIMALS, np.int64)[sources.fields[:, 0]]
         self._template = template_of(items, sources, needed_widths(self._rows, scales))
@@ -40,6 +43,8 @@ class Sheet:
 
     def text(self, number: int) -> bytes | Bytes:
         """Write the `number`-th cell's events; what is returned holds until the next call."""
+        if self._empty:
+            return b""
         return filled(
             self._template, self._rows[number], self._cells[number].anchors.keys, self._scratch
         )

@@ -69,12 +69,18 @@ def op_shapes(
 def _new(seen: Seen) -> OpShapes:
     host, ids, launcher = host_events(seen)
     device = device_events(seen, ids)
-    _, launch = calls.beside(seen.op.kind, seen.gpu is not None)
+    _, launch = calls.beside(seen.op.kind, seen.runtime is not None)
     return OpShapes(
         host=shape_of(host) if host else None,
         device=shape_of(device) if device else None,
         ids=ids,
         launcher=launcher,
         correlations=launch + MORE_CORRELATIONS if seen.runtime else 0,
-        lossy=seen.op.kind == Kind.KERNEL and seen.works_on_device and bool(seen.runtime),
+        lossy=_lossy(seen),
     )
+
+
+def _lossy(seen: Seen) -> bool:
+    """A graph's launch belongs to many kernels, and a collective's kernel to many ranks."""
+    plain = seen.op.kind == Kind.KERNEL and seen.works_on_device
+    return plain and seen.runtime not in (None, "cudaGraphLaunch")

@@ -35,9 +35,15 @@ class Seen:
         return self.op.label
 
     @property
+    def in_graph(self) -> bool:
+        """Whether a CUDA graph launches it: then no operator, call or range is its own."""
+        label = self.op.label
+        return self.gpu is not None and label.runtime is None and label.kernel is not None
+
+    @property
     def collective(self) -> Collective | None:
-        """What a communication op moves."""
-        return self.op.label.collective
+        """What a communication op moves, as far as c10d was there to write it down."""
+        return None if self.in_graph else self.op.label.collective
 
     @property
     def lane(self) -> Lane:

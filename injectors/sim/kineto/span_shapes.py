@@ -14,6 +14,7 @@ from injectors.sim.program import Stream, Thread
 
 DEEPEST = 16
 BEGIN_Q16 = 256  # how much later a range begins than the one around it, of the op's host time
+END_Q16 = ONE * 3 // 8  # over how much of the op's last moments ranges end; none touches the next
 Carries = Literal["", "sequence", "flow"]
 
 
@@ -32,8 +33,8 @@ def span_shape(
         carries: Whether it shows the sequence number of what is inside, and the arrow to it.
     """
     depth = min(depth, DEEPEST - 1)
-    first = Point(Segment.HOST, depth * BEGIN_Q16)
-    last = Point(Segment.TAIL, ONE // 2 + ONE // 2 * (DEEPEST - depth) // DEEPEST, of=1)
+    first = Point(Segment.HOST, (depth + 1) * BEGIN_Q16)
+    last = Point(Segment.TAIL, ONE // 2 + END_Q16 * (DEEPEST - depth) // DEEPEST, of=1)
     lane = lanes.thread(Thread(thread), on_gpu)
     args: dict[str, Any] = {"External id": Number(Slot.ID)}
     if category == "python_function":

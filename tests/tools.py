@@ -1,0 +1,78 @@
+"""Tools of others that must be able to read what we write, each in an environment of its own.
+
+    python = tool_python("gpu-idle")            # skips the test where it can't be installed
+    subprocess.run([python, "-m", "analyzer", ...])
+
+Environments lie in the user's cache folder, one for each list of pinned packages, and are made
+once. Only packages that the tools need when they are called as here are listed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+PANDAS = ("numpy==2.4.6", "pandas==3.1.1", "python-dateutil==2.9.0.post0", "six==1.17.0")
+LOCKS: dict[str, tuple[str, ...]] = {
+    "HolisticTraceAnalysis": (
+        "HolisticTraceAnalysis==0.5.0",
+        *PANDAS,
+        "narwhals==2.29.0",
+        "networkx==3.6.1",
+        "packaging==25.0",
+        "plotly==7.1.0",
+        "psutil==7.2.2",
+        "PyYAML==6.0.4",
+    ),
+    "torch-tb-profiler": ("torch-tb-profiler==0.4.3", *PANDAS, "protobuf==7.36.2"),
+    "gpu-idle": ("gpu-idle==0.1.0",),
+}
+INSTALL_LIMIT_S = 300
+
+
+def tool_python(name: str) -> Path:
+    """Return the interpreter of a tool's environment, made if it is not there yet."""
+    lock = LOCKS[name]
+    digest = hashlib.sha256("\n".join((sys.version, *lock)).encode()).hexdigest()[:16]
+    folder = _cache() / f"{name}-{digest}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            _make(folder, lock)
+    return folder / "bin" / "python"
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "evalharness" / "test-tools"
+
+
+def _make(folder: Path, lock: tuple[str, ...]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    command = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", *lock]
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{lock[0]} was not installed within {INSTALL_LIMIT_S} s")
+    if made.returncode:
+        last = made.stderr.strip().splitlines()[-1:]
+        pytest.skip(f"{lock[0]} can't be installed: {' '.join(last)}")
+    (folder / "ready").touch()
+
+
+def run_tool(name: str, script: str, *arguments: str | Path) -> str:
+    """Run a script in a tool's environment; returns what it printed."""
+    command = [tool_python(name), "-W", "ignore", "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT_S)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
