@@ -50,7 +50,9 @@ def name_false_rivals(
         if truth.witness is None:
             continue
         twins = [truth.twin] if truth.twin else []
-        witness = truth.witness.model_copy(update={"false_on": (*twins, *sorted(false_on[name]))})
+        # Those that will be refused are no cases of the suite.
+        others = sorted(set(false_on[name]) - set(true_on))
+        witness = truth.witness.model_copy(update={"false_on": (*twins, *others)})
         if witness != truth.witness:
             write_record(
                 target.labels / f"{name}.json", truth.model_copy(update={"witness": witness})
@@ -61,8 +63,11 @@ def name_false_rivals(
 def answers_on(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[str, dict[str, bool]]:
     """Return a case's id and which owners' witnesses are true on it, those that can be asked."""
     case = Case.open(folder)
-    answers = {}
+    answers: dict[str, bool] = {}
+    known: dict[str, bool] = {}  # many faults of a kind have the same query
     for owner, sql in asked:
         with suppress(EvalHarnessError):  # it can't be asked there, which proves nothing
-            answers[owner] = holds(case, sql)
+            if sql not in known:
+                known[sql] = holds(case, sql)
+            answers[owner] = known[sql]
     return folder.name, answers
