@@ -100,6 +100,14 @@ class Dynamics:
         if saves(self._job, step) and self._job.checkpoint.asynchronous:
             self._saved_ns.append(int(self._progress.begin_ns.min()))
 
+    def settle(self, since: int, took_ns: int) -> None:
+        """Let devices be as warm as if the steps from number `since` on had always gone on.
+
+        For jobs whose first steps are unlike the others; `took_ns` is the time since then.
+        """
+        if self._devices:
+            self._devices.settle(since, took_ns)
+
     def pauses_of(self, step: int) -> dict[str, Ints]:
         """Return name -> (ranks,) ns of the pauses of a step that has been given conditions."""
         return self._paused[step]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -136,6 +136,18 @@ class Devices:
                 state.reasons,
             )
         )
+
+    def settle(self, since: int, took_ns: int) -> None:
+        """Go to where devices settle under what they did in all steps from one on.
+
+        Args:
+            since: Number of that step.
+            took_ns: Time since it began.
+        """
+        own = [field.name for field in fields(Busy)]
+        sums = [sum(getattr(state, name) for state in self.states[since:]) for name in own]
+        if took_ns > 0 and self.states[since:]:
+            self._clocks.settle(self._load(Busy(*sums), np.full_like(sums[0], took_ns)))
 
     def _speed(self, job: Job, own: Ints) -> Ints:
         given = np.array([job.gpus.silicon_q16.get(rank, ONE) for rank in own], np.int64)

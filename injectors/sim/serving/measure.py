@@ -25,8 +25,9 @@ def warm_up_tokens(job: Job) -> int:
 def step_ends(serving: Server, job: Job) -> list[int]:
     """Serve until the recording's end; returns when it began and when each step ended, in ns."""
     each = job.serving.tokens_per_step
-    begin = max(warm_up_tokens(job), 1)
-    return [serving.advance(begin + each * step) for step in range(job.steps + 1)]
+    warm = warm_up_tokens(job)
+    begin = serving.warm_up(warm)
+    return [begin, *(serving.advance(warm + each * (n + 1)) for n in range(job.steps))]
 
 
 def seconds_per_token(job: Job, backend: str = "auto") -> float:

@@ -141,11 +141,11 @@ class _Writer:
         way = self._way("sample")
         way.reading(self._layer().product("logits", words, model.hidden, ROWS))
         with builder.under("grammar"):
-            builder.copy("mask", ROWS * model.vocabulary // 8, "HtoD", work="mask.copy")
+            builder.copy("mask", ROWS * model.vocabulary // 8, "HtoD", work="copy.mask")
         mask = launches.named(
             "grammar", GRAMMAR, 2 * ROWS * words, ("xgrammar::apply_token_bitmask",)
         )
-        self._way("mask").kernel(replace(mask, work="apply"))
+        self._way("apply").kernel(replace(mask, work="mask"))
         for launch in self._choosing(ROWS * words):
             way.kernel(launch)
         for number in range(self._job.framework.read_backs):

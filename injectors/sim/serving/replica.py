@@ -17,7 +17,7 @@ from injectors.sim.engine import Engine
 from injectors.sim.job import ONE, Job
 from injectors.sim.program import Conditions, LoaderShape, Program, StepTimes
 from injectors.sim.serving.blocks import BlockPool
-from injectors.sim.serving.host_time import scheduling_ns
+from injectors.sim.serving.host_time import HostTime
 from injectors.sim.serving.plan import Part, Plan
 from injectors.sim.serving.program import BEGIN, END, SCHEDULED
 from injectors.sim.serving.request import Request
@@ -93,7 +93,7 @@ class Replica:
         self.scheduler = Scheduler(BlockPool(blocks, watermark), limits(job))
         self._engine = Engine(program, LoaderShape(0), job.seed, backend)
         self.dynamics = Dynamics(job, program)
-        self._work = StepWork(job, program)
+        self._work, self._host = StepWork(job, program), HostTime(job, program)
         self._pauses = {name: row for row, name in enumerate(program.pauses)}
         marks = {op.path: number for number, op in enumerate(program.ops)}
         self._begin, self._scheduled, self._end = (marks[m] for m in (BEGIN, SCHEDULED, END))
@@ -134,7 +134,7 @@ class Replica:
         conditions = _own(self.dynamics.conditions(self.steps))
         pauses = conditions.pause_ns
         pauses[self._pauses["idle"]] = np.maximum(now_ns - self._free_ns, 0)
-        spent = scheduling_ns(self.job, plan, running, conditions, self.steps)
+        spent = self._host.scheduling_ns(plan, running, conditions, self.steps)
         pauses[self._pauses["schedule"]] = spent
         pauses[self._pauses["jit"]] = jit_ns
         self._work.fill(conditions, plan)
@@ -184,6 +184,10 @@ class Replica:
         if not part.drafts:
             return 0
         return min(part.drafts, part.request.runs[part.request.generated])
+
+    def settle(self, since: int, since_ns: int) -> None:
+        """Let its devices be as warm as long after steps like those from number `since` on."""
+        self.dynamics.settle(since, int(self._free_ns.max()) - since_ns)
 
     def warm(self, keys: Sequence[int]) -> None:
         """Fill the prefix cache as a server has it that has run for long."""

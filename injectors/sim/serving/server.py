@@ -79,6 +79,19 @@ class Server:
             handle[kind](what)
         return self.now_ns
 
+    def warm_up(self, tokens: int) -> int:
+        """Generate tokens before the recording; devices are then as warm as they stay.
+
+        Returns:
+            When that was, in ns.
+        """
+        begin = self.advance(tokens // 2)
+        since = [replica.steps for replica in self.replicas]
+        end = self.advance(tokens)
+        for replica, step in zip(self.replicas, since, strict=True):
+            replica.settle(step, begin)
+        return end
+
     def _push(self, time_ns: int, kind: int, what: object) -> None:
         heapq.heappush(self._events, (time_ns, kind, self._pushed, what))
         self._pushed += 1

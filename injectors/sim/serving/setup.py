@@ -72,5 +72,5 @@ def server(
     """Make the server of a job, at time zero."""
     model, costs = model_of(job), Costs(job.machine, job.framework)
     per_token = model.layers * model.kv_elements() * model.tensor * costs.element_bytes
-    engines = replicas(job, backend)
-    return Server(job, engines, prefill_engines(job), Paths(job, per_token), observe)
+    engines, prefilling = replicas(job, backend), prefill_engines(job)
+    return Server(job, engines, prefilling, Paths(job, prefilling, per_token), observe)

@@ -44,7 +44,7 @@ class StepWork:
 
     def fill(self, conditions: Conditions, plan: Plan) -> None:
         """Write what `plan` computes into the rows that are the engine's own."""
-        for name in ("mask.copy", "mask.apply"):
+        for name in ("copy.mask", "apply.mask"):
             self._set(conditions, name, _share(plan.constrained, ROWS))
         self._logits(conditions, plan.answers + plan.draft_tokens)
         drafting = plan.draft_tokens // plan.draft_passes if plan.draft_passes else 0
@@ -58,8 +58,10 @@ class StepWork:
             conditions.transfer_q16[self._tensor] = share * tokens // TOKENS
 
     def _set(self, conditions: Conditions, name: str, value: int | Ints) -> None:
+        """Scale a row, which so far holds how ranks and steps differ by themselves."""
         if name in self._rows:
-            conditions.work_q16[self._rows[name]] = value
+            row = conditions.work_q16[self._rows[name]]
+            row[:] = np.maximum(row * value >> 16, np.minimum(value, 1))
 
     def _decode(self, conditions: Conditions, way: str, tokens: int, plan: Plan) -> None:
         """A graph's rows; nominal is reading the weights."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from injectors.sim.job import ONE, Job, Places
+from injectors.sim.job import ONE, Job, Loader, Places
 from injectors.sim.machine import Machine
 from injectors.sim.program import Program
 from injectors.sim.serving.model import Model
@@ -20,8 +20,8 @@ class LlmServing(SimulatedWorkload):
 
     Ranks are shared out evenly to `engines`, each of which has a host of its own and splits every
     layer over its ranks. `kv_blocks` are an engine's blocks of 16 tokens. Lengths are means in
-    tokens: `prefix_tokens` of a prompt are its tenant's, `prompt_tokens` are all of it;
-    `document_share` of the requests have long prompts without a prefix. The answers of
+    tokens; `prefix_share` of a prompt is its tenant's, and `document_share` of the requests have
+    long prompts without a prefix. The answers of
     `constrained_share` follow a grammar. At most `max_concurrency` requests are open.
     """
 
@@ -37,14 +37,14 @@ class LlmServing(SimulatedWorkload):
     engines: PositiveInt = 1
     max_num_seqs: PositiveInt = 64
     max_num_batched_tokens: PositiveInt = 1024
-    kv_blocks: PositiveInt = 3072
+    kv_blocks: PositiveInt = 3584
     requests_per_s: PositiveFloat = 200.0
     max_concurrency: PositiveInt = 48
-    tenants: PositiveInt = 16
-    prefix_tokens: NonNegativeInt = 256
-    prompt_tokens: PositiveInt = 512
-    document_share: float = Field(default=0.05, ge=0, le=1)
-    document_tokens: PositiveInt = 4096
+    tenants: PositiveInt = 96
+    prompt_tokens: PositiveInt = 1024
+    prefix_share: float = Field(default=0.8, ge=0, le=0.95)
+    document_share: float = Field(default=0.03, ge=0, le=1)
+    document_tokens: PositiveInt = 3072
     generation_tokens: PositiveInt = 96
     constrained_share: float = Field(default=0.2, ge=0, le=1)
     draft_tokens: NonNegativeInt = 0
@@ -97,7 +97,7 @@ class LlmServing(SimulatedWorkload):
         serving.prompt_tokens, serving.answer_tokens = self.prompt_tokens, self.generation_tokens
         serving.long_prompt_q16 = round(self.document_share * ONE)
         serving.long_prompt_tokens = self.document_tokens
-        serving.prefix_share_q16 = self.prefix_tokens * ONE // self.prompt_tokens
+        serving.prefix_share_q16 = round(self.prefix_share * ONE)
         serving.tenants, serving.concurrency = self.tenants, self.max_concurrency
         serving.kv_blocks, serving.max_running = self.kv_blocks, self.max_num_seqs
         serving.chunk_tokens = self.max_num_batched_tokens
@@ -108,7 +108,8 @@ class LlmServing(SimulatedWorkload):
         self._set_up_host(job)
 
     def _set_up_host(self, job: Job) -> None:
-        """The engine's process collects garbage now and then, as all do."""
+        """Nothing is loaded in batches; the engine's process collects garbage now and then."""
+        job.loader = Loader(workers=0, decode_ns=0, read_bytes=0, requests=0)
         job.host.gc_ns, job.host.gc_every = 3_000_000, 300
 
     def compile(self, job: Job) -> Program:
