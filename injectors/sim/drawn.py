@@ -8,7 +8,7 @@ two for what an INLINE op computes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,11 @@ QUANTUM_NS = 4_000_000  # an INLINE op may lose its core once in each
 CHUNK = 16_384  # tasks drawn at once; their arrays stay in the cache
 
 
-class Drawn(NamedTuple):
-    """Times in ns of each op, (ops,) lists of (members,) arrays.
+Column = TypeVar("Column")
+
+
+class Drawn(NamedTuple, Generic[Column]):
+    """Times in ns of each op on each of its ranks.
 
     Attributes:
         host: Of the thread before a call, losses of the core included.
@@ -36,13 +39,13 @@ class Drawn(NamedTuple):
         skew: Of a collective's end.
     """
 
-    host: list[Ints]
-    launch: list[Ints]
-    latency: list[Ints]
-    gap: list[Ints]
-    device: list[Ints]
-    factor_q16: list[Ints]
-    skew: list[Ints]
+    host: Column
+    launch: Column
+    latency: Column
+    gap: Column
+    device: Column
+    factor_q16: Column
+    skew: Column
 
 
 class Draws:
@@ -51,14 +54,14 @@ class Draws:
     def __init__(self, compiled: Compiled, spread: Spread) -> None:
         self._ops, self._spread = compiled.arrays, spread
         size = len(compiled.members)
-        self.drawn = Drawn(*([_NOTHING] * size for _ in Drawn._fields))
+        self.drawn: Drawn[list[Ints]] = Drawn(*([_NOTHING] * size for _ in Drawn._fields))
         self._blocks = [_Block(self._ops, chunk) for chunk in _chunks(self._ops)]
         for block in self._blocks:
             for rows, array in zip(self.drawn, block.out, strict=True):
                 for op, row in zip(block.ops.tolist(), array, strict=True):
                     rows[op] = row
 
-    def draw(self, keys: Keys, given: Given) -> Drawn:
+    def draw(self, keys: Keys, given: Given) -> Drawn[list[Ints]]:
         """Draw for one step; the arrays are reused by the next."""
         for block in self._blocks:
             block.fill(keys, given, self._spread)
@@ -96,7 +99,7 @@ class _Block:
         self._work = arrays.work[ops]
         self._inline = arrays.kind[ops] == Kind.INLINE
         shape = len(ops), count
-        self.out = Drawn(*(np.zeros(shape, np.int64) for _ in Drawn._fields))  # type: ignore[arg-type]
+        self.out: Drawn[Ints] = Drawn(*(np.zeros(shape, np.int64) for _ in Drawn._fields))
 
     def fill(self, keys: Keys, given: Given, spread: Spread) -> None:
         key = extend(keys[self.ops][:, None], self._ranks)
@@ -122,14 +125,19 @@ class _Block:
             self._lose_core(key, given)
 
     def _lose_core(self, key: Keys, given: Given) -> None:
-        ranks, out = self._ranks, self.out
+        """Add the time for which cores are lost; few ops lose theirs."""
         draw = extend(key, 1)
-        chance_q16, longest_ns = given.preempt_q16[ranks], given.preempt_ns[ranks]
-        host = (chance_q16 + _bits(draw, 48, 16) >> 16) * _length(draw, 32, longest_ns)
-        out.host[:] += np.where(self._column["host_ns"] > 0, host, 0)
-        times = np.maximum(out.device // QUANTUM_NS, 1)
-        device = (chance_q16 * times + _bits(draw, 16, 16) >> 16) * _length(draw, 0, longest_ns)
-        out.device[:] += np.where(self._inline[:, None], device, 0)
+        chance_q16 = given.preempt_q16[self._ranks]
+        longest_ns = np.broadcast_to(given.preempt_ns[self._ranks], key.shape)
+        losses = (chance_q16 + _bits(draw, 48, 16) >> 16) * (self._column["host_ns"] > 0)
+        lost = np.nonzero(losses)
+        self.out.host[lost] += losses[lost] * _length(draw[lost], 32, longest_ns[lost])
+        if not self._inline.any():
+            return
+        times = np.maximum(self.out.device // QUANTUM_NS, 1)
+        losses = (chance_q16 * times + _bits(draw, 16, 16) >> 16) * self._inline[:, None]
+        lost = np.nonzero(losses)
+        self.out.device[lost] += losses[lost] * _length(draw[lost], 0, longest_ns[lost])
 
 
 def _length(draw: Keys, shift: int, longest_ns: Ints) -> Ints:

@@ -99,7 +99,8 @@ class Engine:
 
     def _absent(self, arrays: Given) -> NDArray[np.bool_]:
         """Find the ops that don't happen, since there is no work of theirs on any rank."""
-        absent = ~arrays.work_q16.any(axis=1)[self._compiled.arrays.work]
+        none = np.asarray(arrays.work_q16 == 0).all(axis=1)
+        absent = np.asarray(none)[self._compiled.arrays.work]
         if absent.any():
             for times in self._times[:PER_OP]:
                 times[absent] = -1

@@ -77,7 +77,7 @@ class _Step:
 
     def __init__(
         self,
-        drawn: Drawn,
+        drawn: Drawn[list[Ints]],
         given: Given,
         state: State,
         times: Times,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-MODULES = ("kineto", "scoring", "overhead", "sampling", "startup")
+MODULES = ("kineto", "scoring", "overhead", "sampling", "simulator", "startup")
 
 
 def main() -> None:
