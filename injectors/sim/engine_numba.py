@@ -1,7 +1,8 @@
 """The engine compiled by numba: op after op, rank after rank, noise drawn where it is needed.
 
 Everything is int64 but keys, which are uint64; the two are never mixed, since numba makes floats
-of the two. All functions stand in this file: numba's cache is renewed when it changes.
+of the two. numba keeps the machine code until this file changes, so all functions stand here, and
+what other files might change (times, tables) is passed in.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class NumbaInterpreter:
         absent: NDArray[np.bool_],
     ) -> None:
         """Interpret one step (see `state.Interpreter`)."""
-        _interpret(self._ops, self._spread, keys, given, state, times, absent, taken, *self._ahead)
+        fixed = (taken, *self._ahead, QUANTUM_NS, WAKE_UP_NS)
+        _interpret(self._ops, self._spread, keys, given, state, times, absent, *fixed)
 
 
 @_compiled
@@ -188,6 +190,7 @@ def _inlines(
     given: Given,
     state: State,
     times: Times,
+    quantum_ns: int,
 ) -> None:
     host, call, done, start = times.host[i], times.call[i], times.done[i], times.start[i]
     end, cpu, host_table = times.end[i], state.cpu[ops.thread[i]], spread.host_q16
@@ -199,7 +202,7 @@ def _inlines(
         own = _extend(key, np.uint64(r))
         busy = end[r] * host_q16[r] >> 16
         if chance_q16[r] > 0:
-            chances = max(busy // QUANTUM_NS, 1)
+            chances = max(busy // quantum_ns, 1)
             busy += _lost(own, False, chances, chance_q16[r], longest_ns[r])
         host[r] = cpu[r]
         begin = cpu[r] + _host(own, host_ns, host_table, host_q16[r], chance_q16[r], longest_ns[r])
@@ -316,6 +319,7 @@ def _on_thread(
     given: Given,
     state: State,
     times: Times,
+    wake_up_ns: int,
 ) -> None:
     """Ops that launch nothing: HOST, WAIT_STREAM, SYNC, JOIN, PAUSE and MARK."""
     kind, cpu, other_cpu = ops.kind[i], state.cpu[ops.thread[i]], state.cpu[0]
@@ -346,7 +350,7 @@ def _on_thread(
         host[r], call[r] = now, back
         if kind == K_SYNC:
             launched = table[_bits(own, LAUNCH, U_11_BITS)] * ops.launch_ns[i] >> 16
-            back = max(back + (launched * host_q16[r] >> 16), free[r] + WAKE_UP_NS)
+            back = max(back + (launched * host_q16[r] >> 16), free[r] + wake_up_ns)
         elif kind == K_WAIT:
             free[r] = max(free[r], other_free[r])
         elif kind == K_MARK:
@@ -366,6 +370,8 @@ def _interpret(
     taken: int,
     workers: int,
     ahead: int,
+    quantum_ns: int,
+    wake_up_ns: int,
 ) -> None:
     for i in range(ops.kind.size):
         if absent[i]:
@@ -374,7 +380,7 @@ def _interpret(
         if kind == K_KERNEL:
             _kernels(i, key, ops, spread, given, state, times)
         elif kind == K_INLINE:
-            _inlines(i, key, ops, spread, given, state, times)
+            _inlines(i, key, ops, spread, given, state, times, quantum_ns)
         elif kind == K_COLLECTIVE:
             _collective(i, key, ops, spread, given, state, times)
         elif kind in (K_SEND, K_RECV):
@@ -382,4 +388,4 @@ def _interpret(
         elif kind == K_NEXT_BATCH:
             _next_batch(i, key, ops, spread, given, state, times, taken, workers, ahead)
         else:
-            _on_thread(i, key, ops, spread, given, state, times)
+            _on_thread(i, key, ops, spread, given, state, times, wake_up_ns)

@@ -47,16 +47,15 @@ def _rows(program: Program, op: Op) -> Iterator[str]:
         "batch": program.batches,
     }
     used = {
-        Kind.KERNEL: "work",
-        Kind.INLINE: "work",
-        Kind.COLLECTIVE: "transfer",
-        Kind.SEND: "transfer",
-        Kind.RECV: "transfer",
-        Kind.PAUSE: "pause",
-        Kind.NEXT_BATCH: "batch",
-    }.get(op.kind)
-    if used is not None and not 0 <= getattr(op, used) < sizes[used]:
-        yield f"{op.path}: {used} must be below {sizes[used]}, got {getattr(op, used)}"
+        Kind.COLLECTIVE: ("transfer",),
+        Kind.SEND: ("transfer",),
+        Kind.RECV: ("transfer",),
+        Kind.PAUSE: ("pause",),
+        Kind.NEXT_BATCH: ("batch",),
+    }.get(op.kind, ())
+    for name in ("work", *used):
+        if not 0 <= getattr(op, name) < sizes[name]:
+            yield f"{op.path}: {name} must be below {sizes[name]}, got {getattr(op, name)}"
     most = THREADS if op.kind == Kind.JOIN else STREAMS
     if not 0 <= op.other < most:
         yield f"{op.path}: other must be below {most}, got {op.other}"

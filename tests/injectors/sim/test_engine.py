@@ -6,6 +6,7 @@ Latency is 5 us, the gap between kernels 1 us, everything else is as the program
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -447,3 +448,30 @@ def test_conditions_of_another_shape_are_refused() -> None:
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(ValueError, match="backend must be one of"):
         Engine(program(kernel("a", 1)), LoaderShape(0), 7, "cuda")
+
+
+def test_without_numba_the_engine_takes_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "injectors.sim.engine_numba", None)
+    one = program(kernel("a", 1))
+    assert Engine(one, LoaderShape(0), 7).backend == "numpy"
+    with pytest.raises(ImportError):
+        Engine(one, LoaderShape(0), 7, "numba")
+
+
+@pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not installed")
+def test_machine_code_need_not_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    from injectors.sim import engine_numba
+
+    asked = []
+
+    def njit(*function: Any, cache: bool = False) -> Any:
+        asked.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return function[0]
+
+    monkeypatch.setattr(numba, "njit", njit)
+    assert engine_numba._compiled(len)([1, 2]) == 2
+    assert asked == [True, False]
