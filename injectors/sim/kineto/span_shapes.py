@@ -15,6 +15,7 @@ from injectors.sim.program import Stream, Thread
 DEEPEST = 16
 BEGIN_Q16 = 256  # how much later a range begins than the one around it, of the op's host time
 END_Q16 = ONE * 3 // 8  # over how much of the op's last moments ranges end; none touches the next
+STEP_GAP_NS = 12
 Carries = Literal["", "sequence", "flow"]
 
 
@@ -33,7 +34,9 @@ def span_shape(
         carries: Whether it shows the sequence number of what is inside, and the arrow to it.
     """
     depth = min(depth, DEEPEST - 1)
-    first = Point(Segment.HOST, (depth + 1) * BEGIN_Q16)
+    # A step begins as the last one ends, where ranges that touch would be taken to overlap.
+    nudge_ns = STEP_GAP_NS if name == STEP_NAME else 0
+    first = Point(Segment.HOST, (depth + 1) * BEGIN_Q16, nudge_ns=nudge_ns)
     last = Point(Segment.TAIL, ONE // 2 + END_Q16 * (DEEPEST - depth) // DEEPEST, of=1)
     lane = lanes.thread(Thread(thread), on_gpu)
     args: dict[str, Any] = {"External id": Number(Slot.ID)}
