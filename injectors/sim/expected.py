@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from injectors.sim.program import Ints, Kind, Program, Stream
+from injectors.sim.program import Ints, Kind, Op, Program, Stream
 
 QUANTUM_NS = 4_000_000  # an INLINE op may lose its core once in each
 
@@ -41,17 +41,23 @@ class Expected:
 
 def expect(program: Program) -> Expected:
     """Add a program's ops up."""
-    found = Expected(*(np.zeros(program.ranks, np.int64) for _ in range(5)))
+    sums: dict[tuple[int, ...] | None, list[int]] = {}
     for op in program.ops:
-        ranks = slice(None) if op.ranks is None else list(op.ranks)
-        found.host_ns[ranks] += op.host_ns + op.launch_ns
-        found.chances[ranks] += op.host_ns > 0
-        work_ns = op.fixed_ns + max(op.compute_ns, op.memory_ns)
-        if op.kind == Kind.INLINE:
-            found.host_ns[ranks] += work_ns
-            found.chances[ranks] += max(work_ns // QUANTUM_NS, 1)
-        elif op.kind == Kind.KERNEL and op.stream == Stream.COMPUTE:
-            found.device_ns[ranks] += work_ns
-            found.compute_ns[ranks] += op.compute_ns
-            found.memory_ns[ranks] += op.memory_ns
-    return found
+        own = sums.setdefault(op.ranks, [0] * 5)
+        for place, amount in enumerate(_amounts(op)):
+            own[place] += amount
+    found = np.zeros((5, program.ranks), np.int64)
+    for ranks, amounts in sums.items():
+        found[:, slice(None) if ranks is None else list(ranks)] += np.array(amounts)[:, None]
+    return Expected(*found)
+
+
+def _amounts(op: Op) -> tuple[int, int, int, int, int]:
+    """What an op adds to the fields of `Expected`."""
+    host_ns, chances = op.host_ns + op.launch_ns, int(op.host_ns > 0)
+    work_ns = op.fixed_ns + max(op.compute_ns, op.memory_ns)
+    if op.kind == Kind.INLINE:
+        return host_ns + work_ns, 0, 0, 0, chances + max(work_ns // QUANTUM_NS, 1)
+    if op.kind == Kind.KERNEL and op.stream == Stream.COMPUTE:
+        return host_ns, op.compute_ns, op.memory_ns, work_ns, chances
+    return host_ns, 0, 0, 0, chances

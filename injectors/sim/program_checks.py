@@ -35,7 +35,7 @@ def _ranks(program: Program, op: Op) -> Iterator[str]:
         return
     if not op.ranks or len(set(op.ranks)) != len(op.ranks):
         yield f"{op.path}: ranks must be some, each once, got {op.ranks}"
-    if any(not 0 <= rank < program.ranks for rank in op.ranks):
+    if op.ranks and not 0 <= min(op.ranks) <= max(op.ranks) < program.ranks:
         yield f"{op.path}: ranks must be 0 to {program.ranks - 1}, got {op.ranks}"
 
 
