@@ -21,6 +21,7 @@ from injectors.sim.tables.traffic import Traffic
 
 # Share of a pause in which the thread sleeps; in all others it works.
 SLEEPING_Q16 = {
+    "idle": ONE,  # a server without requests
     "metric": ONE,
     "suspend": ONE,
     "poll": ONE,

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from injectors.sim.job import ONE, Job, Loader, Places
 from injectors.sim.machine import Machine
 from injectors.sim.program import Program
-from injectors.sim.serving.model import Model
+from injectors.sim.serving.model import USED_Q16, Model
 from injectors.sim.serving.part import engine_part
 from injectors.sim.serving.program import compile_engine
 from injectors.sim.workloads.base import SimulatedWorkload
@@ -105,6 +105,7 @@ class LlmServing(SimulatedWorkload):
         serving.draft_tokens = self.draft_tokens
         serving.acceptance_q16 = round(self.draft_acceptance * ONE)
         serving.tokens_per_step = self.tokens_per_step
+        job.gpus.memory_used_q16 = USED_Q16
         self._set_up_host(job)
 
     def _set_up_host(self, job: Job) -> None:

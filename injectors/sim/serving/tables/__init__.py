@@ -1,0 +1,1 @@
+"""Signal tables of simulated servers."""
