@@ -63,7 +63,7 @@ class LaunchNumbers:
         ops[numbers, members] = index
         self.counts[stream, members] += 1
         before = ops[np.maximum(numbers - self.depth, 0), members]
-        return np.where(numbers < self.depth, -1 - numbers, before)
+        return np.asarray(np.where(numbers < self.depth, -1 - numbers, before))
 
     def carry(self, stream: int, end: Ints, carried: Ints) -> Ints:
         """Return the ends of the last `depth` launches after a step.
@@ -75,9 +75,9 @@ class LaunchNumbers:
         """
         ranks = np.arange(end.shape[1])
         numbers = self.counts[stream] + np.arange(-self.depth, 0)[:, None]
-        earlier = carried[np.minimum(numbers + self.depth, self.depth - 1), ranks]
+        earlier: Ints = carried[np.minimum(numbers + self.depth, self.depth - 1), ranks]
         ops = self._ops[stream]
         if not len(ops):
             return earlier
         own = end[ops[np.clip(numbers, 0, len(ops) - 1), ranks], ranks]
-        return np.where(numbers < 0, earlier, own)
+        return np.asarray(np.where(numbers < 0, earlier, own))

@@ -25,7 +25,7 @@ class OpArrays(NamedTuple):
     """Ops as columns, int64 of (ops,) where nothing else is said; fields as those of `Op`.
 
     Attributes:
-        first, count: The op's ranks are `members[first : first + count]`.
+        first, width: The op's ranks are `members[first : first + width]`.
         members: Ranks of every rank set, one after the other.
         group_first, group_count: `bounds[group_first : group_first + group_count + 1]` are where
             the groups of a collective begin and end within its members.
@@ -52,7 +52,7 @@ class OpArrays(NamedTuple):
     pause: Ints
     batch: Ints
     first: Ints
-    count: Ints
+    width: Ints
     members: Ints
     group_first: Ints
     group_count: Ints
@@ -128,7 +128,7 @@ def compile_program(program: Program, queue_depth: int) -> Compiled:
     arrays = OpArrays(
         **{name: np.array([getattr(op, name) for op in ops], np.int64) for name in fields + more},
         first=np.array(first, np.int64),
-        count=np.array([len(ranks) for ranks in ranks_of], np.int64),
+        width=np.array([len(ranks) for ranks in ranks_of], np.int64),
         group_first=np.array([bounds.place(found) for found in bounds_of], np.int64),
         group_count=np.array([max(len(found) - 1, 0) for found in bounds_of], np.int64),
         peer_first=np.array([peers.place(op.peers) for op in ops], np.int64),

@@ -18,8 +18,10 @@ from injectors.sim.job import ONE, Job
 from injectors.sim.program import Ints
 
 # The kernel's weight of a thread by its nice value, 0 to 19 (sched_prio_to_weight).
-WEIGHTS = (1024, 820, 655, 526, 423, 335, 272, 215, 172, 137)
-WEIGHTS += (110, 87, 70, 56, 45, 36, 29, 23, 18, 15)
+WEIGHTS = (
+    *(1024, 820, 655, 526, 423, 335, 272, 215, 172, 137),
+    *(110, 87, 70, 56, 45, 36, 29, 23, 18, 15),
+)
 QUANTUM_NS = 3_500_000  # for which the scheduler lets a thread run beside others
 PERIOD_NS = 100_000_000  # over which the kernel counts a quota
 REMOTE_HOST_Q16, REMOTE_WORKER_Q16 = 70779, 75366  # 1.08 and 1.15: the other socket's memory

@@ -74,10 +74,10 @@ _NOTHING = np.zeros(0, np.int64)
 def _chunks(ops: OpArrays) -> list[NDArray[np.int64]]:
     """Cut the ops of each rank set into runs of at most CHUNK tasks."""
     found = []
-    sets = ops.first * (len(ops.members) + 1) + ops.count
+    sets = ops.first * (len(ops.members) + 1) + ops.width
     for one in np.unique(sets):
         numbers = np.flatnonzero(sets == one)
-        count = int(ops.count[numbers[0]])
+        count = int(ops.width[numbers[0]])
         most = max(CHUNK // max(count, 1), 1)
         if count:
             found += [numbers[at : at + most] for at in range(0, len(numbers), most)]
@@ -89,7 +89,7 @@ class _Block:
 
     def __init__(self, arrays: OpArrays, ops: NDArray[np.int64]) -> None:
         self.ops = ops
-        first, count = int(arrays.first[ops[0]]), int(arrays.count[ops[0]])
+        first, count = int(arrays.first[ops[0]]), int(arrays.width[ops[0]])
         self._ranks = arrays.members[first : first + count]
         column = {
             name: getattr(arrays, name)[ops][:, None]

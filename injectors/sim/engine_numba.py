@@ -122,7 +122,7 @@ def _issue(
     waits, each = ops.earlier_first[i], ops.earlier_each[i]
     host_ns, launch_ns = ops.host_ns[i], ops.launch_ns[i]
     after = state.free[ops.other[i]] if ops.kind[i] != K_KERNEL else free
-    for m in range(ops.count[i]):
+    for m in range(ops.width[i]):
         r = members[first + m]
         own = _extend(key, np.uint64(r))
         host[r] = cpu[r]
@@ -150,7 +150,7 @@ def _devices(
     factors, members, first = spread.factor_q16[ops.noise[i]], ops.members, ops.first[i]
     fixed_ns, compute_ns, memory_ns = ops.fixed_ns[i], ops.compute_ns[i], ops.memory_ns[i]
     clock_q16, memory_q16, work_q16 = given.clock_q16, given.memory_q16, given.work_q16[ops.work[i]]
-    for m in range(ops.count[i]):
+    for m in range(ops.width[i]):
         r = members[first + m]
         busy = max(compute_ns * clock_q16[r] >> 16, memory_ns * memory_q16[r] >> 16)
         factor = factors[_bits(_extend(key, np.uint64(r)), DEVICE, U_11_BITS)]
@@ -172,7 +172,7 @@ def _kernels(
     _devices(i, key, ops, spread, given, end)
     members, first, beside = ops.members, ops.first[i], state.free[DATA_PARALLEL]
     overlap_q16, overlaps = given.overlap_q16, ops.stream[i] == COMPUTE
-    for m in range(ops.count[i]):
+    for m in range(ops.width[i]):
         r = members[first + m]
         busy = end[r]
         if overlaps:
@@ -197,7 +197,7 @@ def _inlines(
     host_q16, chance_q16, longest_ns = given.host_q16, given.preempt_q16, given.preempt_ns
     members, first, host_ns = ops.members, ops.first[i], ops.host_ns[i]
     _devices(i, key, ops, spread, given, end)
-    for m in range(ops.count[i]):
+    for m in range(ops.width[i]):
         r = members[first + m]
         own = _extend(key, np.uint64(r))
         busy = end[r] * host_q16[r] >> 16
@@ -259,7 +259,7 @@ def _messages(
     """SEND and RECV."""
     _issue(i, key, ops, spread, given, state, times)
     row, pair = ops.transfer[i], ops.pair[i]
-    for m in range(ops.count[i]):
+    for m in range(ops.width[i]):
         r = ops.members[ops.first[i] + m]
         peer = ops.peers[ops.peer_first[i] + m]
         begin = times.start[i, r]
@@ -290,7 +290,7 @@ def _next_batch(
 ) -> None:
     thread, batch = ops.thread[i], ops.batch[i]
     ready, handed_out = (taken + batch) % max(workers, 1), (taken + batch) % max(ahead, 1)
-    for m in range(ops.count[i]):
+    for m in range(ops.width[i]):
         r = ops.members[ops.first[i] + m]
         now = state.cpu[thread, r]
         begin = max(state.ready[ready, r], state.taken[handed_out, r]) if workers > 0 else now
@@ -337,7 +337,7 @@ def _on_thread(
     host_q16, chance_q16, longest_ns = given.host_q16, given.preempt_q16, given.preempt_ns
     if kind in (K_PAUSE, K_MARK):
         host_ns = 0
-    for m in range(ops.count[i]):
+    for m in range(ops.width[i]):
         r = members[first + m]
         own = _extend(key, np.uint64(r))
         now = cpu[r]

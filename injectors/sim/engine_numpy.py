@@ -20,7 +20,7 @@ class NumpyInterpreter:
         self._draws = Draws(compiled, spread)
         arrays, all_ranks = compiled.arrays, compiled.ranks
         ops = (_Op(arrays, i, ranks, all_ranks) for i, ranks in enumerate(compiled.members))
-        self._ops = [op for op in ops if op.count]
+        self._ops = [op for op in ops if op.width]
         self._loader = loader
 
     def run(
@@ -55,18 +55,18 @@ class _Op:
         self.kind, self.thread, self.stream, self.other = (
             own[name] for name in ("kind", "thread", "stream", "other")
         )
-        self.count, self.transfer, self.pause, self.batch = (
-            own[name] for name in ("count", "transfer", "pause", "batch")
+        self.width, self.transfer, self.pause, self.batch = (
+            own[name] for name in ("width", "transfer", "pause", "batch")
         )
         self.fixed_ns, self.memory_ns = own["fixed_ns"], own["memory_ns"]
         self.beside_ns, self.pair, self.launches = own["beside_ns"], own["pair"], own["launch_ns"]
-        self.all_ranks = own["count"] == of
+        self.all_ranks = own["width"] == of
         first = own["peer_first"]
-        self.peers = arrays.peers[first : first + self.count]
-        first, waits = own["earlier_first"], self.count if own["earlier_each"] else 1
+        self.peers = arrays.peers[first : first + self.width]
+        first, waits = own["earlier_first"], self.width if own["earlier_each"] else 1
         self.earlier = arrays.earlier[first : first + waits]
         first, groups = own["group_first"], own["group_count"]
-        self.layout = (own["first"], self.count, first, groups, self.transfer)
+        self.layout = (own["first"], self.width, first, groups, self.transfer)
         bounds = arrays.bounds[first : first + groups + 1]
         self.starts = bounds[:-1]
         self.group_of = np.repeat(np.arange(groups), np.diff(bounds))

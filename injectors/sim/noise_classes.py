@@ -77,7 +77,7 @@ def constant(latency_ns: int = 5_000, gap_ns: int = 1_000, skew_ns: int = 0) -> 
 
 def _factors(sigma_q16: int, tail_q16: int) -> Ints:
     spread = NORMAL_Q16 * sigma_q16 + (EXPONENTIAL_Q16 - ONE_Q16) * tail_q16
-    return np.maximum(ONE_Q16 + (spread >> 16), LEAST_FACTOR_Q16)
+    return np.asarray(np.maximum(ONE_Q16 + (spread >> 16), LEAST_FACTOR_Q16))
 
 
 def _evenly(bounds: tuple[int, int], bits: int) -> Ints:

@@ -103,7 +103,7 @@ class Pauses:
         host = self._job.host
         if not host.metric_every or (step + 1) % host.metric_every:
             return self._none
-        return self._lengths("metric", step, host.metric_ns) * (self._which == 0)
+        return self._lengths("metric", step, host.metric_ns) * self._one_of((0,))
 
     def _checkpoint(self, step: int) -> Ints:
         saved = self._job.checkpoint
@@ -134,7 +134,7 @@ class Pauses:
             return self._none
         base = noise.key(self._job.seed, "pause", name, step // every)
         of = noise.extend(base, self._which if each is not None else 0 * self._which)
-        now = noise.below(of, every) == step % every
+        now = np.where(noise.below(of, every) == step % every, 1, 0)
         return self._lengths(name, step, length_ns) * now
 
     def _lengths(self, name: str, step: int, usual_ns: int | Ints) -> Ints:

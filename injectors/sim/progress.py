@@ -43,4 +43,4 @@ class Progress:
         self.begin_ns = end
         whole = int(took.max())
         self.length_ns = max(whole - int(by_the_clock_ns.max()), whole // 10, 1)
-        return np.maximum(took, 1)
+        return np.asarray(np.maximum(took, 1))

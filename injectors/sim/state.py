@@ -93,15 +93,18 @@ def beginning(compiled: Compiled, loader: LoaderShape) -> State:
     """Return the state of a job that has done nothing yet."""
     workers, depth = loader.workers, compiled.launches.depth
     streams = STREAMS if compiled.launches.counts.any() else 0
-    rows: tuple[tuple[int, ...], ...] = (
-        (THREADS,),
-        (STREAMS,),
-        (max(workers, 1),),
-        (max(workers * loader.prefetch, 1),),
-        (streams, depth),
+
+    def nothing(*rows: int) -> Ints:
+        return np.zeros((*rows, compiled.ranks), np.int64)
+
+    return State(
+        cpu=nothing(THREADS),
+        free=nothing(STREAMS),
+        ready=nothing(max(workers, 1)),
+        taken=nothing(max(workers * loader.prefetch, 1)),
+        carried=nothing(streams, depth),
+        outstanding=np.zeros(STREAMS, np.int64),
     )
-    arrays = (np.zeros((*shape, compiled.ranks), np.int64) for shape in rows)
-    return State(*arrays, np.zeros(STREAMS, np.int64))
 
 
 def absent_times(compiled: Compiled) -> Times:

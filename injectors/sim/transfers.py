@@ -95,12 +95,10 @@ class Transfers:
 
     def _row(self, groups: list[Group]) -> _Row:
         found = [self._paths.of(group) for group in groups]
-        columns = np.array(found, np.int64).reshape(len(groups), 5).T
-        return _Row(
-            *columns,
-            members=np.array([rank for group in groups for rank in group.ranks], np.int64),
-            group_of=np.repeat(np.arange(len(groups)), [len(group.ranks) for group in groups]),
-        )
+        nominal, inner, outer, crosses, added = np.array(found, np.int64).reshape(-1, 5).T
+        members = np.array([rank for group in groups for rank in group.ranks], np.int64)
+        group_of = np.repeat(np.arange(len(groups)), [len(group.ranks) for group in groups])
+        return _Row(nominal, inner, outer, crosses, added, members, group_of)
 
 
 def _groups(program: Program, row: int) -> Iterator[Group]:

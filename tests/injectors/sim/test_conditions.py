@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from injectors.sim.conditions import Dynamics
 from injectors.sim.engine import Engine
 from injectors.sim.job import ONE, Checkpoint, Flows, Gpus, Host, Job, Loader, Network
+from injectors.sim.machine import MACHINES
 from injectors.sim.program import (
     Conditions,
     Ints,
@@ -22,6 +24,8 @@ from injectors.sim.program import (
     Program,
     Stream,
 )
+from injectors.sim.run import simulate
+from injectors.sim.workloads import SIMULATED
 
 MakeJob = Callable[..., Job]
 MS = 10**6
@@ -219,3 +223,21 @@ def test_slow_steps_begin_later(make_job: MakeJob) -> None:
     )
     shares = [np.stack([one.transfer_q16[0, 0] for one in run(j)[0]]) for j in (quick, slow)]
     assert (shares[0] != shares[1]).any()
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
+@pytest.mark.parametrize("name", ["ddp_transformer", "pipeline_transformer", "moe_transformer"])
+def test_whole_jobs_run_the_same_way_with_both_backends(make_job: MakeJob, name: str) -> None:
+    workload = SIMULATED[name](layers=4)
+    places = workload.places(8, MACHINES["h100"])
+    host = Host(gc_every=2, gc_ns=5 * MS, pinned_hogs={1: 2}, suspended_q16={0: ONE // 4})
+    job = replace(make_job(places=places, host=host, steps=4), workload=workload)
+    workload.set_up(job)
+    of = workload.compile(job)
+    first, second = (simulate(job, of, (0, 5), backend) for backend in ("numba", "numpy"))
+    assert (first.step_ns == second.step_ns).all() and (first.ready == second.ready).all()
+    for step, kept in first.kept.items():
+        for field in fields(kept):
+            assert (getattr(kept, field.name) == getattr(second.kept[step], field.name)).all()
+    for one, other in zip(first.devices, second.devices, strict=True):
+        assert all((getattr(one, f.name) == getattr(other, f.name)).all() for f in fields(one))
