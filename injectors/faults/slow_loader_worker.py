@@ -60,7 +60,7 @@ class SlowLoaderWorker(Fault):
         loader = job.loader
         usual_ns = loader.decode_ns + loader.requests * loader.request_ns
         slower = ONE + round(self.latency_ms * 10**6) * ONE // usual_ns
-        loader.worker_q16[self.worker] = slower
+        loader.worker_q16[self.rank, self.worker] = slower
 
     def witness(self) -> tuple[str, str]:
         """One worker's batches take long, its siblings' what they took before."""

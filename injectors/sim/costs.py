@@ -77,6 +77,11 @@ class Costs:
         self.machine = machine
         self.framework = framework
 
+    def of_layer(self, number: int) -> Costs:
+        """Return the costs of the `number`-th layer, see Framework.of_layer."""
+        framework = self.framework.of_layer(number)
+        return self if framework is self.framework else Costs(self.machine, framework)
+
     @property
     def element_bytes(self) -> int:
         """Bytes of an activation, parameter or gradient: the whole model has one precision."""

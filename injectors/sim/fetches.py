@@ -75,8 +75,9 @@ class Fetching:
         """Factor of ranks, of workers, and of the rank whose turn it is to be late."""
         loader = self._job.loader
         found = np.broadcast_to(self._rank_q16, (self._batches, len(self._ranks))).copy()
-        for number, factor in loader.worker_q16.items():
-            found = np.where(worker == number, found * factor >> 16, found)
+        for (rank, number), factor in loader.worker_q16.items():
+            own = found[:, rank]
+            found[:, rank] = np.where(worker[:, 0] == number, own * factor >> 16, own)
         if loader.straggler_q16 != ONE:
             turn = step // max(loader.straggler_every, 1)
             late = straggler(self._job, turn)

@@ -10,7 +10,7 @@ what is absent is ordinary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from injectors.sim.machine import Machine
@@ -111,6 +111,9 @@ class Framework:
         efficiency_q16: Speed of large products over the usual, by the name of their family
             ("gemm", "attention", "norm", "elementwise", "convolution", "embedding").
         graphs: Whether decode steps are replayed as CUDA graphs (serving).
+        wide_layers: First layers that compute in `wide_precision` whatever the others do.
+        math_layers: First layers whose attention leaves its fused kernel.
+        unfused_layers: First layers whose chains run op by op.
     """
 
     precision: Literal["bf16", "tf32", "fp32"] = "bf16"
@@ -130,6 +133,21 @@ class Framework:
     last_stage_layers_q16: int = 0
     efficiency_q16: dict[str, int] = field(default_factory=dict)
     graphs: bool = True
+    wide_layers: int = 0
+    wide_precision: Literal["tf32", "fp32"] = "fp32"
+    math_layers: int = 0
+    unfused_layers: int = 0
+
+    def of_layer(self, number: int) -> Framework:
+        """Return what holds for the `number`-th layer, if the first ones differ from the rest."""
+        if number >= max(self.wide_layers, self.math_layers, self.unfused_layers):
+            return self
+        return replace(
+            self,
+            precision=self.wide_precision if number < self.wide_layers else self.precision,
+            attention="math" if number < self.math_layers else self.attention,
+            fused=self.fused and number >= self.unfused_layers,
+        )
 
 
 @dataclass
@@ -157,7 +175,7 @@ class Loader:
         decode_ns: CPU time of decoding and augmenting one batch.
         rank_q16: Time of a rank's fetches over the usual.
         straggler_q16: As `rank_q16` for one rank that changes every `straggler_every` steps.
-        worker_q16: Time of one worker's fetches over the usual, on all ranks.
+        worker_q16: Time of one worker's fetches over the usual, by (rank, worker).
         worker_cores: Cores that a rank's workers share.
         pinned: Whether batches are copied from pinned memory.
         epoch_steps: Steps of an epoch; 0: longer than the recording.
@@ -175,7 +193,7 @@ class Loader:
     rank_q16: dict[int, int] = field(default_factory=dict)
     straggler_q16: int = ONE
     straggler_every: int = 5
-    worker_q16: dict[int, int] = field(default_factory=dict)
+    worker_q16: dict[tuple[int, int], int] = field(default_factory=dict)
     worker_cores: int = 4
     pinned: bool = True
     epoch_steps: int = 0

@@ -81,6 +81,7 @@ class MoeTransformer(Transformer):
         ]
 
     def _layer(self, costs: Costs, shape: Shape, number: int, ways: int) -> Layer:
+        costs = costs.of_layer(number)
         framework = costs.framework
         form = form_of(number, shape.layers, framework.compiled_share_q16, framework.fused)
         blocks = Blocks(costs, form)

@@ -66,6 +66,7 @@ def embedding(costs: Costs, shape: Shape) -> Layer:
 
 def decoder(costs: Costs, shape: Shape, number: int) -> Layer:
     """One layer: attention and a feed-forward part, each behind a norm and beside a residual."""
+    costs = costs.of_layer(number)
     framework = costs.framework
     form = form_of(number, shape.layers, framework.compiled_share_q16, framework.fused)
     blocks = Blocks(costs, form)

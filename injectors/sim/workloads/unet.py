@@ -52,9 +52,9 @@ class UNet:
         return [*found, *(self._up(level) for level in reversed(levels)), self._leave()]
 
     def _blocks(self, number: int) -> Blocks:
-        framework = self._costs.framework
-        share, fused = framework.compiled_share_q16, framework.fused
-        return Blocks(self._costs, form_of(number, self._count, share, fused))
+        costs = self._costs.of_layer(number)
+        share, fused = costs.framework.compiled_share_q16, costs.framework.fused
+        return Blocks(costs, form_of(number, self._count, share, fused))
 
     def _plain(self) -> Blocks:
         return Blocks(self._costs, "eager" if self._costs.framework.fused else "unfused")

@@ -88,9 +88,10 @@ class Vision(SimulatedWorkload):
         images = Images(samples, self.channels, -(-self.pixels // 4))
         for stage, depth in enumerate(self.blocks):
             for number in range(depth):
-                share = framework.compiled_share_q16
-                form = form_of(len(found) - 1, count, share, framework.fused)
-                blocks = Blocks(costs, form)
+                own = costs.of_layer(len(found) - 1)
+                share, fused = own.framework.compiled_share_q16, own.framework.fused
+                form = form_of(len(found) - 1, count, share, fused)
+                blocks = Blocks(own, form)
                 stride = 2 if stage and not number else 1
                 nodes, images = bottleneck(blocks, images, self.channels * 2**stage, stride)
                 compiled = form == "compiled"
