@@ -9,7 +9,8 @@ from injectors.sim.job import ONE, Job
 from injectors.sim.noise import Ints
 from injectors.sim.program import Program
 from injectors.sim.run import Run
-from injectors.sim.tables.traffic import Traffic, hosts_of, work_q16
+from injectors.sim.tables.interfaces import hosts_of
+from injectors.sim.tables.traffic import Traffic, work_q16
 
 
 def pcie_bytes(run: Run, moved: Traffic) -> tuple[Ints, Ints]:

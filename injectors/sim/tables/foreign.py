@@ -1,6 +1,6 @@
 """Processes on the job's hosts that do not belong to it: agents everywhere, and sometimes others.
 
-Every host has agents that read counters at their intervals, and one in some hosts works at low
+Every host has agents that read counters at their intervals, and on some hosts one works at low
 priority. What takes cores, memory bandwidth or the driver's lock from the job are processes, too.
 """
 
@@ -18,9 +18,10 @@ from injectors.sim.noise import Ints
 SECOND_NS = 10**9
 MIB = 2**20
 AGENTS = (("node_exporter", 1000, 9), ("dcgm-exporter", 1000, 6), ("fluent-bit", 500, 4))
-LOW = ("updatedb", "fstrim", "restic", "borg")  # at nice 19
+UNNAMED = "system"  # what recorders call what they don't know
 WORKING = ("java", "ffmpeg", "rsync", "cc1plus", "mongod", "node", "clang", "postgres")
 LOW_Q16 = ONE // 5  # of the hosts have one
+DELAY_Q16 = 164  # 0.25 %: anybody waits for a core now and then
 READ_NS_A_BYTE = 1_000  # an agent reads a megabyte in a CPU second
 
 
@@ -32,6 +33,7 @@ class Foreign:
         host: Where it runs.
         name, nice, threads: As the kernel tells.
         busy_ns, period_ns, phase_ns: When its threads are busy.
+        delay_q16: Time that a thread waits for a core for each unit that it has one.
         cores: CPUs that it may run on.
         reads: Whether it reads all the while, as agents do.
         rss_bytes: Its memory.
@@ -44,6 +46,7 @@ class Foreign:
     busy_ns: int
     period_ns: int
     phase_ns: int
+    delay_q16: int
     cores: int
     reads: bool
     rss_bytes: int
@@ -54,6 +57,10 @@ class Foreign:
         first = min(self.phase_ns, self.busy_ns)
         each = rounds * self.busy_ns + np.minimum(over, self.busy_ns) - first
         return np.asarray(each * self.threads)
+
+    def delay_ns(self, times_ns: Ints) -> Ints:
+        """Return the time that its threads have been runnable without a core."""
+        return self.cpu_ns(times_ns) * self.delay_q16 >> 16
 
 
 def foreign(job: Job) -> Iterator[Foreign]:
@@ -74,17 +81,19 @@ def _agents(job: Job, host: int) -> Iterator[Foreign]:
             phase = clockwork * period >> 16
         rss = 30 * MIB + noise.key(0, name) % (60 * MIB)
         cores = job.machine.cores
-        yield Foreign(host, name, 0, 1, min(busy, period), period, phase, cores, True, rss)
+        busy = min(busy, period)
+        yield Foreign(host, name, 0, 1, busy, period, phase, DELAY_Q16, cores, True, rss)
 
 
 def _low(job: Job, host: int) -> Iterator[Foreign]:
     draw = noise.key(job.seed, "low priority", host)
     if draw >> 48 < LOW_Q16:
         share = 20 + draw % 40
-        name, cores = LOW[draw // 64 % len(LOW)], job.machine.cores
+        cores = job.machine.cores
         period = SECOND_NS // 5
         busy = period * share // 100
-        yield Foreign(host, name, 19, 1, busy, period, draw % period, cores, False, 90 * MIB)
+        phase, rss = draw % period, 90 * MIB
+        yield Foreign(host, UNNAMED, 19, 1, busy, period, phase, DELAY_Q16, cores, False, rss)
 
 
 def _hogs(job: Job, host: int) -> Iterator[Foreign]:
@@ -107,10 +116,12 @@ def _hogs(job: Job, host: int) -> Iterator[Foreign]:
             continue
         draw = noise.key(job.seed, "others", host, kind)
         got = _got_q16(job, host, threads, duty, allowed)
-        name = WORKING[draw % len(WORKING)]
-        busy = period * got >> 16
+        name, phase = WORKING[draw % len(WORKING)], draw % period
+        busy, delay = period * got >> 16, (duty - got) * ONE // got
         rss = (200 + draw % 800) * MIB
-        yield Foreign(host, name, nice, threads, busy, period, draw % period, allowed, False, rss)
+        yield Foreign(
+            host, name, nice, threads, busy, period, phase, delay, allowed, False, rss
+        )  # fmt: skip
 
 
 def _got_q16(job: Job, host: int, threads: int, duty_q16: int, allowed: int) -> int:

@@ -15,6 +15,7 @@ from injectors.sim.job import ONE, Job
 from injectors.sim.noise import Ints
 from injectors.sim.run import Run
 from injectors.sim.tables.activity import Activity
+from injectors.sim.tables.interfaces import foreign_bytes_per_s, loss_ppm
 from injectors.sim.tables.sampling import Samples, growth, reader
 from injectors.sim.tables.sending import sending_share_q16
 from injectors.sim.transfers import PACKET_BYTES, SEGMENT_BYTES
@@ -32,10 +33,11 @@ def network_table(run: Run, samples: Samples, done: Activity) -> pd.DataFrame:
     there = samples.taken[host] & (before >= 0)
     at = reader(run.marks["end"], times)
     sent = growth(at.read(done.traffic.nic_tx), before) * HEADER_Q16 >> 16
+    foreign = foreign_bytes_per_s(run.job)[:, None] * (times // 1000) // 10**6
     received = growth(at.read(done.traffic.nic_rx), before) * HEADER_Q16 >> 16
     again, dropped = _lost(run.job, sent)
     columns = {
-        "tx_bytes": sent + again * _packet(run.job),
+        "tx_bytes": sent + again * _packet(run.job) + growth(foreign, before),
         "rx_bytes": received,
         "tx_dropped": dropped,
         "retransmits": again,
@@ -64,23 +66,13 @@ def _lost(job: Job, sent: Ints) -> tuple[Ints, Ints]:
     of = noise.keys(job.seed, "packets", ranks, numbers)
     packets = sent // _packet(job)
     spread = noise.factor_q16(noise.extend(of, "lost"), ONE // 8)
-    again = noise.scale_q16(packets * _loss_ppm(job)[:, None] // 10**6, spread)
+    again = noise.scale_q16(packets * loss_ppm(job)[:, None] // 10**6, spread)
     stray = noise.uniform_q16(of) < STRAY_Q16
     again += stray * (1 + noise.below(noise.extend(of, "stray"), 2)) * (packets > 0)
     storm = ONE - job.network.pause_storm_q16 if job.network.transport == "roce" else 0
     # Each packet that is dropped makes the sender repeat those behind it.
     dropped = noise.scale_q16(packets * storm // (ONE * 100), spread)
     return again + dropped * RESENT_PACKETS, dropped
-
-
-def _loss_ppm(job: Job) -> Ints:
-    """Packets in a million that are lost on the ways from each rank's host, (ranks,)."""
-    places, found = job.places, np.zeros(job.places.ranks, np.int64)
-    for rank in range(places.ranks):
-        here = places.host(rank)
-        pairs = [ppm for pair, ppm in job.network.loss_ppm.items() if here in pair]
-        found[rank] = sum(pairs) // max(places.hosts - 1, 1)
-    return found
 
 
 def _queue(run: Run, done: Activity, times: Ints) -> Ints:

@@ -12,6 +12,6 @@ def rank_cores(job: Job, rank: int) -> int:
     return max(1, job.machine.cores // job.places.per_host)
 
 
-def worker_cores(job: Job, rank: int) -> int:
+def worker_cores(job: Job) -> int:
     """Return how many cores a rank's loader workers share."""
     return min(job.loader.worker_cores, max(1, job.machine.cores // job.places.per_host))

@@ -23,16 +23,21 @@ from injectors.sim.tables.workers import worker_counters
 MIB = 2**20
 GPU_RANK_MIB, CPU_RANK_MIB, WORKER_MIB = 6_400, 480, 900
 GPU_RANK_THREADS, CPU_RANK_THREADS, WORKER_THREADS = 38, 4, 3
-COUNTERS = (
-    "cpu_ns",
-    "run_delay_ns",
-    "voluntary_switches",
-    "involuntary_switches",
-    "read_bytes",
-    "write_bytes",
-)
+RESIDENT_SIGMA_Q16, GROWN_BYTES_PER_S = 1311, 65_536
 WATCH_NS, TICK_NS = 8_000_000, 400_000_000  # between wake-ups of helpers, and losses by chance
 LOG_BYTES = 60  # of a step's line
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counters since the start, (processes, samples), named as the table's columns."""
+
+    cpu_ns: Ints
+    run_delay_ns: Ints
+    voluntary_switches: Ints
+    involuntary_switches: Ints
+    read_bytes: Ints
+    write_bytes: Ints
 
 
 @dataclass(frozen=True)
@@ -40,122 +45,121 @@ class Kind:
     """Processes of one kind.
 
     Attributes:
+        role: Of all of them.
         host: (processes,).
         fixed: Columns that stay, one value a process.
-        counters: Since the start, (processes, samples), by column.
+        counters: What they count.
         rss_bytes: (processes, samples).
     """
 
+    role: str
     host: Ints
     fixed: dict[str, Sequence[object]]
-    counters: dict[str, Ints]
+    counters: Counters
     rss_bytes: Ints
 
 
 def rank_processes(run: Run, samples: Samples, done: Activity) -> Kind:
-    job, use = run.job, done.cpu
-    ranks = range(job.places.ranks)
-    host = done.clocks.host
+    """Return the ranks' own processes."""
+    job, host = run.job, done.clocks.host
+    ranks, on_gpu = range(job.places.ranks), job.machine.gpu is not None
     times = samples.true_ns[host]
-    at = reader(run.marks["end"], times)
-    took = run.step_ns
-    calls = sum(op.label.collective is not None for op in run.program.ops)
-    waits = 4 * run.program.batches + 2 * calls + took // WATCH_NS
-    on_gpu = job.machine.gpu is not None
-    through_calls = at.read(done.traffic.nic_tx) if not on_gpu else 0
     threads = (GPU_RANK_THREADS if on_gpu else CPU_RANK_THREADS) + job.host.threads - 1
-    counters = (
-        at.read(use.cpu_ns),
-        at.read(use.delay_ns),
-        at.read(waits),
-        at.read(use.delay_ns // QUANTUM_NS + took // TICK_NS),
-        at.read(np.full_like(took, LOG_BYTES // 4)),
-        at.read(np.full_like(took, LOG_BYTES)) + written_bytes(run, times) + through_calls,
+    fixed = _fixed(
+        rank=ranks,
+        worker=[pd.NA] * len(ranks),
+        name=["python"] * len(ranks),
+        nice=[0] * len(ranks),
+        threads=[threads] * len(ranks),
+        affinity=[rank_cores(job, rank) for rank in ranks],
     )
-    return Kind(
-        host=host,
-        fixed={
-            "role": ["rank" for _ in ranks],
-            "rank": list(ranks),
-            "worker": [pd.NA for _ in ranks],
-            "name": ["python" for _ in ranks],
-            "nice": [0 for _ in ranks],
-            "threads": [threads for _ in ranks],
-            "affinity": [rank_cores(job, rank) for rank in ranks],
-        },
-        counters=dict(zip(COUNTERS, counters, strict=True)),
-        rss_bytes=_resident(job, "rank", times, GPU_RANK_MIB if on_gpu else CPU_RANK_MIB),
+    usual = GPU_RANK_MIB if on_gpu else CPU_RANK_MIB
+    rss = _resident(job, "rank", times, usual)
+    return Kind("rank", host, fixed, _rank_counters(run, done, times), rss)
+
+
+def _rank_counters(run: Run, done: Activity, times: Ints) -> Counters:
+    """gloo writes to its sockets by calls that count as written bytes; NCCL does not."""
+    at, took, use = reader(run.marks["end"], times), run.step_ns, done.cpu
+    calls = sum(op.label.collective is not None for op in run.program.ops)
+    written = np.full_like(took, LOG_BYTES)
+    if run.job.machine.gpu is None:
+        written = written + done.traffic.nic_tx
+    return Counters(
+        cpu_ns=at.read(use.cpu_ns),
+        run_delay_ns=at.read(use.delay_ns),
+        voluntary_switches=at.read(4 * run.program.batches + 2 * calls + took // WATCH_NS),
+        involuntary_switches=at.read(use.delay_ns // QUANTUM_NS + took // TICK_NS),
+        read_bytes=at.read(np.full_like(took, LOG_BYTES // 4)),
+        write_bytes=at.read(written) + written_bytes(run, times),
     )
 
 
 def worker_processes(run: Run, samples: Samples, done: Activity) -> Kind:
-    job, count = run.job, run.job.loader.workers
+    """Return the loader's workers, those of a rank together."""
+    job, count, ranks = run.job, run.job.loader.workers, range(run.job.places.ranks)
     assert done.batches is not None
-    ranks = range(job.places.ranks)
     found = worker_counters(run, done.batches, samples.true_ns[done.clocks.host])
     host = np.repeat(done.clocks.host, count)
-    counters = (
-        found.cpu_ns,
-        found.delay_ns,
-        found.batches * (4 + job.loader.requests // 8),
-        found.delay_ns // QUANTUM_NS + found.cpu_ns // TICK_NS,
-        found.read_bytes,
-        found.batches * LOG_BYTES,
+    fixed = _fixed(
+        rank=[rank for rank in ranks for _ in range(count)],
+        worker=[*range(count)] * len(ranks),
+        name=["pt_data_worker"] * len(host),
+        nice=[0] * len(host),
+        threads=[WORKER_THREADS + job.host.threads - 1] * len(host),
+        affinity=[worker_cores(job)] * len(host),
     )
-    each = len(host)
-    return Kind(
-        host=host,
-        fixed={
-            "role": ["loader_worker"] * each,
-            "rank": np.repeat(ranks, count).tolist(),
-            "worker": np.tile(np.arange(count), len(ranks)).tolist(),
-            "name": ["pt_data_worker"] * each,
-            "nice": [0] * each,
-            "threads": [WORKER_THREADS + job.host.threads - 1] * each,
-            "affinity": np.repeat([worker_cores(job, rank) for rank in ranks], count).tolist(),
-        },
-        counters=dict(zip(COUNTERS, counters, strict=True)),
-        rss_bytes=_resident(job, "worker", samples.true_ns[host], WORKER_MIB),
+    counters = Counters(
+        cpu_ns=found.cpu_ns,
+        run_delay_ns=found.delay_ns,
+        voluntary_switches=found.batches * (4 + job.loader.requests // 8),
+        involuntary_switches=found.delay_ns // QUANTUM_NS + found.cpu_ns // TICK_NS,
+        read_bytes=found.read_bytes,
+        write_bytes=found.batches * LOG_BYTES,
     )
+    rss = _resident(job, "worker", samples.true_ns[host], WORKER_MIB)
+    return Kind("loader_worker", host, fixed, counters, rss)
 
 
-def foreign_processes(run: Run, samples: Samples, others: Sequence[Foreign]) -> Kind:
+def foreign_processes(samples: Samples, others: Sequence[Foreign]) -> Kind:
+    """Return what does not belong to the job."""
     host = np.array([other.host for other in others], np.int64)
     times = samples.true_ns[host]
+    fixed = _fixed(
+        rank=[pd.NA] * len(others),
+        worker=[pd.NA] * len(others),
+        name=[other.name for other in others],
+        nice=[other.nice for other in others],
+        threads=[other.threads for other in others],
+        affinity=[other.cores for other in others],
+    )
+    rss = np.array([other.rss_bytes for other in others], np.int64)[:, None]
+    counters = _foreign_counters(others, times)
+    return Kind("other", host, fixed, counters, np.broadcast_to(rss, times.shape))
+
+
+def _foreign_counters(others: Sequence[Foreign], times: Ints) -> Counters:
     cpu = np.stack([one.cpu_ns(row) for one, row in zip(others, times, strict=True)])
+    delay = np.stack([one.delay_ns(row) for one, row in zip(others, times, strict=True)])
     threads = np.array([other.threads for other in others], np.int64)[:, None]
-    reads = np.array([other.reads for other in others], np.int64)[:, None]
-    counters = (
-        cpu,
-        cpu // 400,
-        times // WATCH_NS,
-        threads * times // TICK_NS,
-        reads * cpu // READ_NS_A_BYTE,
-        reads * cpu // (20 * READ_NS_A_BYTE),
+    read = np.array([other.reads for other in others], np.int64)[:, None] * cpu // READ_NS_A_BYTE
+    return Counters(
+        cpu_ns=cpu,
+        run_delay_ns=delay,
+        voluntary_switches=times // WATCH_NS,
+        involuntary_switches=threads * times // TICK_NS + delay // QUANTUM_NS,
+        read_bytes=read,
+        write_bytes=read // 20,
     )
-    return Kind(
-        host=host,
-        fixed={
-            "role": ["other" for _ in others],
-            "rank": [pd.NA for _ in others],
-            "worker": [pd.NA for _ in others],
-            **{
-                name: [getattr(other, attribute) for other in others]
-                for name, attribute in (
-                    ("name", "name"),
-                    ("nice", "nice"),
-                    ("threads", "threads"),
-                    ("affinity", "cores"),
-                )
-            },
-        },
-        counters=dict(zip(COUNTERS, counters, strict=True)),
-        rss_bytes=np.stack([np.full(times.shape[1], other.rss_bytes) for other in others]),
-    )
+
+
+def _fixed(**columns: Sequence[object]) -> dict[str, Sequence[object]]:
+    return columns
 
 
 def _resident(job: Job, name: str, times_ns: Ints, usual_mib: int) -> Ints:
     """Resident memory, which differs between processes and grows a little."""
     which = np.arange(len(times_ns))[:, None]
-    spread = noise.factor_q16(noise.keys(job.seed, "resident", name, which), 1311)
-    return noise.scale_q16(usual_mib * MIB, spread) + times_ns // 10**9 * 65536
+    of = noise.keys(job.seed, "resident", name, which)
+    own = noise.scale_q16(usual_mib * MIB, noise.factor_q16(of, RESIDENT_SIGMA_Q16))
+    return (own + times_ns // 10**9 * GROWN_BYTES_PER_S) // 4096 * 4096

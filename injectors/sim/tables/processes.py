@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 
@@ -10,15 +12,21 @@ from injectors.sim.noise import Ints
 from injectors.sim.run import Run
 from injectors.sim.tables.activity import Activity
 from injectors.sim.tables.process_kinds import (
-    COUNTERS,
+    Counters,
     Kind,
     foreign_processes,
     rank_processes,
     worker_processes,
 )
-from injectors.sim.tables.sampling import Samples, growth
+from injectors.sim.tables.sampling import Samples, growth, interval_ns
 
-WHOLE = ("nice", "threads", "affinity")
+TYPES = {
+    "rank": "Int64",
+    "worker": "Int64",
+    "nice": "int64",
+    "threads": "int64",
+    "affinity": "int64",
+}
 MOST_ROWS = 30_000
 
 
@@ -30,18 +38,12 @@ def thinned(run: Run, samples: Samples, nominal_ns: int) -> Samples:
         samples: All of them.
         nominal_ns: What a step should take, by which the run's length is reckoned.
     """
-    job = run.job
-    processes = job.places.ranks * (1 + (job.loader.workers if run.program.batches else 0))
-    expected = nominal_ns * job.steps // max(_interval_ns(samples), 1)
-    number = 1
-    while processes * expected // number > MOST_ROWS:
+    job, number = run.job, 1
+    workers = job.loader.workers if run.program.batches else 0
+    expected = nominal_ns * job.steps // interval_ns(job)
+    while job.places.ranks * (1 + workers) * expected // number > MOST_ROWS:
         number *= 2
     return samples.every(number)
-
-
-def _interval_ns(samples: Samples) -> int:
-    times = samples.true_ns[0]
-    return int(times[-1] - times[0]) // max(len(times) - 1, 1)
 
 
 def process_table(run: Run, samples: Samples, done: Activity) -> pd.DataFrame:
@@ -49,53 +51,45 @@ def process_table(run: Run, samples: Samples, done: Activity) -> pd.DataFrame:
     kinds = [rank_processes(run, samples, done)]
     if done.batches is not None and run.job.loader.workers:
         kinds.append(worker_processes(run, samples, done))
-    kinds.append(foreign_processes(run, samples, done.foreign))
-    first, frames = 0, []
-    for kind in kinds:
-        frame, first = _frame(run, samples, kind, first)
-        frames.append(frame)
+    kinds.append(foreign_processes(samples, done.foreign))
+    numbers = [_numbers(run, samples, kind) for kind in kinds]
+    firsts = np.cumsum([0, *(int(own.max()) + 1 for own in numbers)])
+    frames = [
+        _frame(samples, kind, own + first)
+        for kind, own, first in zip(kinds, numbers, firsts, strict=False)
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
-def _frame(run: Run, samples: Samples, kind: Kind, first: int) -> tuple[pd.DataFrame, int]:
+def _frame(samples: Samples, kind: Kind, numbers: Ints) -> pd.DataFrame:
     before = samples.before()[kind.host]
     there = samples.taken[kind.host] & (before >= 0)
-    count = there.shape[0]
     row = np.nonzero(there)[0]
-    number = first + np.arange(count)[row]
-    after = first + count
-    if kind.fixed["role"][0] == "loader_worker":
-        generation = _generation(run, samples.true_ns[kind.host])[there]
-        number += generation * count
-        after += int(_generations(run.job) - 1) * count
-    hosts = np.array([f"host{host}" for host in kind.host], object)
     columns = {
-        "host": hosts[row],
+        "host": np.array([f"host{host}" for host in kind.host], object)[row],
         "time_ns": samples.clock_ns[kind.host][there],
-        "process": number,
+        "process": numbers[there],
+        "role": kind.role,
         **{name: np.array(values, object)[row] for name, values in kind.fixed.items()},
-        **{name: growth(kind.counters[name], before)[there] for name in COUNTERS},
+        **{
+            field.name: growth(getattr(kind.counters, field.name), before)[there]
+            for field in fields(Counters)
+        },
         "rss_bytes": kind.rss_bytes[there],
     }
-    frame = pd.DataFrame(columns)
-    whole = {"rank": "Int64", "worker": "Int64", **dict.fromkeys(WHOLE, "int64")}
-    return frame.astype(whole), after
+    return pd.DataFrame(columns).astype(TYPES)
 
 
-def _generations(job: Job) -> int:
-    """How often the loader's workers are started, the first time included."""
-    loader = job.loader
-    return 1 + (job.steps - 1) // loader.epoch_steps if _ends(job) else 1
-
-
-def _ends(job: Job) -> bool:
-    return job.loader.epoch_steps > 0 and job.loader.respawn_ns > 0
-
-
-def _generation(run: Run, times_ns: Ints) -> Ints:
-    """Return how often workers have been started again by some times, (processes, samples)."""
-    if not _ends(run.job):
-        return np.zeros(times_ns.shape, np.int64)
+def _numbers(run: Run, samples: Samples, kind: Kind) -> Ints:
+    """Number processes within their kind, (processes, samples): workers are anew in each epoch."""
+    times = samples.true_ns[kind.host]
+    number = np.broadcast_to(np.arange(len(times))[:, None], times.shape)
+    if kind.role != "loader_worker" or not _renewed(run.job):
+        return number
     ends = run.marks["end"].max(axis=1)
-    step = np.minimum(np.searchsorted(ends, times_ns, side="right"), run.job.steps - 1)
-    return np.asarray(step // run.job.loader.epoch_steps, np.int64)
+    step = np.minimum(np.searchsorted(ends, times, side="right"), run.job.steps - 1)
+    return np.asarray(number + step // run.job.loader.epoch_steps * len(times))
+
+
+def _renewed(job: Job) -> bool:
+    return job.loader.epoch_steps > 0 and job.loader.respawn_ns > 0

@@ -8,8 +8,9 @@ from injectors.sim.job import ONE, Job
 from injectors.sim.noise import Ints
 from injectors.sim.program import Kind, Op
 from injectors.sim.run import Run
+from injectors.sim.tables.interfaces import path_q16, places_of
 from injectors.sim.tables.sampling import place
-from injectors.sim.tables.traffic import Traffic, hosts_of
+from injectors.sim.tables.traffic import Traffic
 
 EVEN_Q16 = ONE // 2  # a queue where all paths of a ring are alike
 
@@ -32,7 +33,7 @@ def sending_share_q16(run: Run, moved: Traffic, times_ns: Ints) -> Ints:
 
 def _fullness_q16(run: Run, op: Op) -> Ints:
     """Return how full a queue the op makes at each rank, (ranks,): full before a slow path."""
-    host_of, found = hosts_of(run.job), np.zeros(run.program.ranks, np.int64)
+    host_of, found = places_of(run.job), np.zeros(run.program.ranks, np.int64)
     if op.kind == Kind.SEND:
         ranks = np.arange(run.program.ranks) if op.ranks is None else np.array(op.ranks)
         for rank, here, there in zip(ranks, host_of[ranks], host_of[list(op.peers)], strict=True):
@@ -53,10 +54,3 @@ def _ring(job: Job, hosts: Ints) -> Ints:
     left = np.array([path_q16(job, here, there) for here, there in ends], np.int64)
     worst = int(left.min())
     return np.full(len(left), EVEN_Q16) if worst == ONE else ONE * worst // left
-
-
-def path_q16(job: Job, here: int, there: int) -> int:
-    """Return what the way between two hosts carries over the usual."""
-    network, pair = job.network, (min(here, there), max(here, there))
-    ends = (network.nic_q16.get(host, ONE) for host in (here, there))
-    return max(1, min(*ends, network.link_q16.get(pair, ONE)))

@@ -16,6 +16,7 @@ from injectors.sim.clocks import Clocks
 from injectors.sim.noise import Ints
 from injectors.sim.program import Kind, Op, Program
 from injectors.sim.run import Run
+from injectors.sim.tables.checkpoints import saved_steps
 
 PHASES = {
     "data": "data_wait_ns",
@@ -64,6 +65,9 @@ def phases(run: Run) -> dict[str, Ints]:
             now = np.maximum(_reached(run, lap, ranks), before)
             found[lap.column][:, ranks] += now - before
             before = now
+    saved = np.zeros((shape[0], 1), np.int64)
+    saved[saved_steps(run)] = 1
+    found[PHASES["checkpoint"]] *= saved  # else the lap between two marks
     return found
 
 

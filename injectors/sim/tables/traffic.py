@@ -15,6 +15,7 @@ from injectors.sim.job import ONE, Job
 from injectors.sim.noise import Ints
 from injectors.sim.program import Kind, Op, Program
 from injectors.sim.run import Run
+from injectors.sim.tables.interfaces import places_of
 
 # NCCL's names of operations, as traces have them -> the flight recorder's.
 OPERATIONS = {
@@ -110,7 +111,7 @@ def traffic(run: Run) -> Traffic:
 
 def ways(program: Program, job: Job) -> dict[str, Way]:
     """Return the ways of all communication ops by their paths."""
-    hosts = hosts_of(job)
+    hosts = places_of(job)
     known: dict[tuple[object, ...], Way] = {}
     found = {}
     for op in program.ops:
@@ -121,11 +122,6 @@ def ways(program: Program, job: Job) -> dict[str, Way]:
             known[alike] = _way(program, op, hosts)
         found[op.path] = known[alike]
     return found
-
-
-def hosts_of(job: Job) -> Ints:
-    """Return the host of each rank, (ranks,)."""
-    return np.array([job.places.host(rank) for rank in range(job.places.ranks)], np.int64)
 
 
 def _way(program: Program, op: Op, hosts: Ints) -> Way:
@@ -139,7 +135,7 @@ def _way(program: Program, op: Op, hosts: Ints) -> Way:
         own = hosts[group]
         count = np.bincount(own)
         shares = [
-            _shares(operation(op), len(group), local, np.count_nonzero(count))
+            _shares(operation(op), len(group), local, int(np.count_nonzero(count)))
             for local in count.tolist()
         ]
         within[group], beyond[group] = np.array(shares, np.int64)[own].T
