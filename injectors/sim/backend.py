@@ -48,6 +48,7 @@ class Group:
     scenario: Scenario
     private_seed: int | None = None
     _seconds: dict[tuple[str, ...], tuple[float, ...]] = field(default_factory=dict)
+    _runs: dict[str, tuple[Job, tuple[RunData, float]]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -218,18 +219,23 @@ class Group:
     def _recorded(
         self, what: str, injections: Sequence[Injection] = ()
     ) -> tuple[Job, tuple[RunData, float]]:
-        job = self.job(what, injections)
-        sampled = sampled_ranks(job.places, self.key, min(TRACED_RANKS, job.places.ranks))
-        return job, record(job, sampled)
+        if what not in self._runs:
+            job = self.job(what, injections)
+            sampled = sampled_ranks(job.places, self.key, min(TRACED_RANKS, job.places.ranks))
+            self._runs[what] = job, record(job, sampled)
+        return self._runs[what] if what == self._twin else self._runs.pop(what)
 
     @cached_property
     def _reference(self) -> tuple[RunData, float]:
         return self._recorded("reference")[1]
 
-    @cached_property
+    @property
+    def _twin(self) -> str:
+        return f"case-{self.scenario.cases.index(TWIN)}"
+
+    @property
     def _twin_seconds(self) -> float:
-        number = next(n for n, plan in enumerate(self.scenario.cases) if plan == TWIN)
-        return self._recorded(f"case-{number}")[1][1]
+        return self._recorded(self._twin)[1][1]
 
     def _ablated(self) -> dict[str, tuple[float, ...]]:
         """For an audit, the healthy job without what diagnosers like to blame."""
