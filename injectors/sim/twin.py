@@ -32,9 +32,9 @@ class Speeds:
         unpack_ns: Of taking a batch that is ready.
     """
 
-    flops_per_s: int = 99 * 10**9
+    flops_per_s: int = 110 * 10**9
     pointwise_q16: int = ONE
-    op_ns: int = 17_000
+    op_ns: int = 16_000
     memory_bytes_per_s: int = 35 * 10**9
     collective_ns: int = 870_000
     collective_bytes_per_s: int = 600 * 10**6
@@ -54,6 +54,7 @@ class Twin:
         link_bytes_per_s: What an interface carries in a healthy job; 0: what it can.
         settings: What the job was started with, see injectors.scenario.SETTINGS.
         knobs: What was turned, by name, see injectors.recorder.knobs.
+        crowd_q16: Busy competitors of each core, by the share of the time that they run.
         limited: Bytes per second of the path of two interfaces, by (lower, higher) number; of one
             interface where both are the same.
         lossy_ppm: Packets lost in a million, by interface.
@@ -67,10 +68,26 @@ class Twin:
     link_bytes_per_s: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
     knobs: dict[str, float] = field(default_factory=lambda: dict(DEFAULTS))
+    crowd_q16: dict[int, int] = field(default_factory=dict)
     limited: dict[tuple[int, int], int] = field(default_factory=dict)
     lossy_ppm: dict[int, int] = field(default_factory=dict)
     flows: dict[tuple[int, int], int] = field(default_factory=dict)
     speeds: Speeds = Speeds()
+
+    def core(self, rank: int) -> int:
+        """Return the core that a pinned rank runs on."""
+        return rank % self.cores
+
+    def worker_cores(self, ranks: int) -> list[int]:
+        """Return the cores that the loader's workers may use: those that no pinned rank has."""
+        if (core := self.number("worker_core")) >= 0:
+            return [core % self.cores]
+        free = range(ranks, self.cores) if self.pinned else range(self.cores)
+        return [*free] or [*range(self.cores)]
+
+    def shared(self, ranks: int) -> bool:
+        """Whether workers have no cores but those of the ranks."""
+        return self.number("worker_core") < 0 and (not self.pinned or ranks >= self.cores)
 
     def number(self, knob: str) -> int:
         """Return a knob's value as a whole number."""

@@ -10,9 +10,16 @@ from injectors.sim.job import Job, Loader
 from injectors.sim.machine import MACHINES
 from injectors.sim.program import Program
 from injectors.sim.twin import Speeds, Twin
+from injectors.sim.workloads.cpu.image_classifier import compile_image_classifier
 from injectors.sim.workloads.cpu.language_model import compile_language_model
+from injectors.sim.workloads.cpu.pipeline import compile_pipeline
+from injectors.sim.workloads.cpu.sharded import compile_mixture, compile_recommendation
 from injectors.sim.workloads.cpu.translation import translate
+from injectors.workloads.image_classifier import ImageClassifier
 from injectors.workloads.language_model import LanguageModel
+from injectors.workloads.mixture_of_experts import MixtureOfExperts
+from injectors.workloads.pipeline import Pipeline
+from injectors.workloads.recommendation import Recommendation
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -31,6 +38,8 @@ def set_up(job: Job, scenario: Scenario, speeds: Speeds | None = None) -> None:
         settings=scenario.settings(),
         speeds=speeds or Speeds(),
     )
+    if isinstance(job.workload, Pipeline):
+        job.places = replace(job.places, data=1, pipeline=job.places.ranks)
     _run_on(job, job.twin)
     job.loader = Loader(workers=0, read_bytes=0, requests=0, decode_ns=0, worker_cores=1)
     translate(job)
@@ -56,4 +65,12 @@ def compile_cpu(job: Job) -> Program:
     workload = job.workload
     if isinstance(workload, LanguageModel):
         return compile_language_model(job, workload)
+    if isinstance(workload, ImageClassifier):
+        return compile_image_classifier(job, workload)
+    if isinstance(workload, Pipeline):
+        return compile_pipeline(job, workload)
+    if isinstance(workload, MixtureOfExperts):
+        return compile_mixture(job, workload)
+    if isinstance(workload, Recommendation):
+        return compile_recommendation(job, workload)
     raise ScenarioError("can't be simulated on CPU cores", where=workload.title)

@@ -16,6 +16,9 @@ GELU_BACK = ("mul",) * 11 + ("add",) * 4
 SOFTMAX_CHAIN = ("amax", "sub", "exp", "sum", "div")
 SOFTMAX_BACK = ("div", "mul", "sum", "add", "mul", "add")
 KINDS = {"sub": "add"}
+# Rows of work of steps whose shapes are compiled, and of those beyond the limit of graphs.
+GRAPHS, EAGER = "graphs.", "eager."
+Halves = tuple[tuple[Step, ...], tuple[Step, ...]]
 ROWS = ("rsqrt",)  # operators on one number a row
 # Guards of compiled code, and the frames around it: forward, backward.
 ENTER_NS, ENTER_BACK_NS = 150_000, 100_000
@@ -24,11 +27,19 @@ ENTER_NS, ENTER_BACK_NS = 150_000, 100_000
 class Parts:
     """Makes nodes of one precision; `fused`: element-wise chains are compiled into one kernel.
 
-    `compiled` models without `fused` run these chains op by op; others call the library.
+    `compiled` models without `fused` run these chains op by op; others call the library. Where
+    graphs are `limited`, steps differ in whether they run compiled.
     """
 
-    def __init__(self, operators: Operators, compiled: bool = False, fused: bool = True) -> None:
+    def __init__(
+        self,
+        operators: Operators,
+        compiled: bool = False,
+        fused: bool = True,
+        limited: bool = False,
+    ) -> None:
         self.operators, self.compiled, self.fused = operators, compiled, fused
+        self.limited = limited
 
     def linear(self, name: str, rows: int, inputs: int, outputs: int, bias: bool = True) -> Node:
         """A product with a weight; its backward makes gradients of input, weight and bias."""
@@ -85,15 +96,20 @@ class Parts:
         forward, backward = self._halves(elements, rows, "softmax", work)
         return Node(name, "SoftmaxBackward0", forward, backward)
 
-    def _halves(
-        self, elements: int, rows: int, what: str, work: str
-    ) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    def _halves(self, elements: int, rows: int, what: str, work: str) -> Halves:
         library = {"norm": "layer_norm", "gelu": "gelu", "softmax": "softmax"}[what]
         if not self.compiled:
             return self._whole(elements, library, f"aten::{library}", work)
-        if self.fused:
-            kernel = f"graph_0_cpp_fused_{library}_0"
-            return self._whole(elements, f"fused_{what}", kernel, work)
+        kernel = f"graph_0_cpp_fused_{library}_0"
+        whole = self._whole(elements, f"fused_{what}", kernel, _only(GRAPHS, work, self.limited))
+        if self.fused and not self.limited:
+            return whole
+        apart = self._apart(elements, rows, what, _only(EAGER, work, self.limited))
+        if not self.limited:
+            return apart
+        return (*whole[0], *apart[0]), (*whole[1], *apart[1])
+
+    def _apart(self, elements: int, rows: int, what: str, work: str) -> Halves:
         chains = {
             "norm": (NORM_CHAIN, NORM_BACK),
             "gelu": (GELU_CHAIN, GELU_BACK),
@@ -102,9 +118,7 @@ class Parts:
         forward, backward = (self._chain(chain, elements, rows, work) for chain in chains)
         return forward, backward
 
-    def _whole(
-        self, elements: int, kind: str, operator: str, work: str
-    ) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    def _whole(self, elements: int, kind: str, operator: str, work: str) -> Halves:
         make = self.operators.pointwise
         back = operator if operator.startswith("graph") else f"{operator}_backward"
         forward = make("whole", (operator,), elements, kind, work)
@@ -154,3 +168,7 @@ class Parts:
 def _entered(launch: Launch, time_ns: int) -> Launch:
     """Add the way into compiled code, which does not grow with the work."""
     return replace(launch, cost=replace(launch.cost, fixed_ns=time_ns))
+
+
+def _only(prefix: str, work: str, limited: bool) -> str:
+    return prefix + work if limited else work

@@ -7,8 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from injectors.sim.conditions import Dynamics
+from injectors.sim.cpu_time import cpu_time
+from injectors.sim.expected import expect
 from injectors.sim.job import ONE, Job
 from injectors.sim.program import Conditions, Ints, Program
+from injectors.sim.workloads.cpu.blocks import EAGER, GRAPHS
+from injectors.sim.workloads.cpu.fetching import TwinFetching
 from injectors.sim.workloads.cpu.operators import twin_of
 from injectors.sim.workloads.cpu.step import ANOMALY
 from injectors.sim.workloads.cpu.transformer import SQUARES
@@ -20,6 +24,12 @@ class TwinDynamics(Dynamics):
 
     def __init__(self, job: Job, program: Program) -> None:
         super().__init__(job, program)
+        expected = expect(program)
+        # Where workers run, and what that costs whom, is known better than in general.
+        alone = replace(job, loader=replace(job.loader, workers=0, decode_ns=0))
+        self._cpu = cpu_time(alone, expected)
+        self._preemption = self._cpu.losses.preemption(self._chance_ns)
+        self._fetching = TwinFetching(job, program.batches, expected)
         self._twin, self._rows = twin_of(job), program.work_rows
         self._link_q16 = link_q16(job)
 
@@ -31,10 +41,19 @@ class TwinDynamics(Dynamics):
             if name == ANOMALY:
                 every = max(1, self._twin.number("anomaly_every"))
                 work[row] *= (step + 1) % every == 0
-            elif name == SQUARES:
+            if name.endswith(SQUARES):
                 work[row] = work[row] * self._squares_q16(step) >> 16
+            if name.startswith((GRAPHS, EAGER)):
+                work[row] *= self._is_compiled(step) == name.startswith(GRAPHS)
         transfer = found.transfer_q16 * self._link_q16 >> 16
         return replace(found, work_q16=work, transfer_q16=transfer)
+
+    def _is_compiled(self, step: int) -> bool:
+        """Whether the step's shapes are among the first ones, for which graphs were made."""
+        model = self._job.workload
+        assert isinstance(model, LanguageModel)
+        first = step * model.micro_batches % len(model.lengths)
+        return first < int(self._twin.settings["recompile_limit"])
 
     def _squares_q16(self, step: int) -> Ints:
         """Length of the sequences of a rank's batches over the mean of all."""

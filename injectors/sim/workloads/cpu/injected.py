@@ -122,17 +122,17 @@ class NotedRun:
         self._job.host.memory_traffic_q16.update(dict.fromkeys(hosts, factor))
 
     def _crowd(self, count: int, core: int | None) -> None:
-        host, places = self._job.host, self._job.places
-        if not self._twin.pinned:
+        """Give each rank those on its core; unpinned ones, and ranks, share all cores evenly."""
+        host, twin, places = self._job.host, self._twin, self._job.places
+        if not twin.pinned:
             host.hogs.update(dict.fromkeys(range(places.hosts), count))
             return
+        cores = range(twin.cores) if core is None else [core % twin.cores]
+        for each in cores:
+            twin.crowd_q16[each] = count * host.hog_duty_q16 // len(cores)
         for rank in range(places.ranks):
-            own = rank % self._twin.cores
-            if core is None:
-                # They spread evenly over the cores.
-                host.pinned_hogs[rank] = -(-count // self._twin.cores)
-            elif own == core:
-                host.pinned_hogs[rank] = count
+            if twin.core(rank) in cores:
+                host.pinned_hogs[rank] = -(-count // len(cores))
 
     @contextmanager
     def quota(self, rank: int | None, cores: float) -> Iterator[None]:

@@ -26,13 +26,14 @@ PICOSECONDS = {
     "layer_norm": 1100, "layer_norm_back": 960, "gelu": 2600, "gelu_back": 3600,
     "fused_gelu": 1100, "fused_gelu_back": 1600, "fused_softmax": 1100,
     "fused_softmax_back": 500, "fused_norm": 800, "fused_norm_back": 1100,
-    "relu": 180, "relu_back": 480, "pool": 1400, "pool_back": 1100, "isnan": 1400,
+    "relu": 180, "relu_back": 480, "pool": 6500, "pool_back": 4000, "isnan": 1400,
     "attention": 1450, "attention_back": 4800,
 }  # fmt: skip
 # Arrays beyond a core's own cache take longer, by so many picoseconds an element.
 CACHED_ELEMENTS, BEYOND_PS = (2**18, 2**19), (200, 600)
-# Rows below which a product is slower: it takes as long as one of so many more.
-SKINNY_ROWS = 30
+# Small products are slow: with few rows, columns or little to sum over they take as long as ones
+# that have so many more.
+SKINNY_ROWS, SKINNY_OTHERS = 30, 12
 # Speed of products over float32's.
 PRODUCT_Q16: dict[Precision, int] = {
     "float32": ONE, "bfloat16": ONE * 2, "float64": ONE // 2
@@ -68,9 +69,12 @@ class Operators:
     ) -> Launch:
         """`count` products of (m, k) and (k, n): `shape` is (m, n, k)."""
         m, n, k = shape
-        speed, rows = self.twin.speeds.flops_per_s, min(m, n) if layout == "nt" else m
-        flops = 2 * m * n * k * count
+        speed, flops = self.twin.speeds.flops_per_s, 2 * m * n * k * count
+        # A weight's gradient sums over the batch's rows, which are few as well.
+        rows, others = (k, (m, n)) if layout == "nt" else (m, (n, k))
         share = PRODUCT_Q16[self.precision] * rows // (rows + SKINNY_ROWS)
+        for size in others:
+            share = share * size // (size + SKINNY_OTHERS)
         moved = (m * k + k * n + m * n) * count * ELEMENT_BYTES[self.precision]
         cost = Cost(compute_ns=rate_ns(flops, speed, max(share, 1)), flops=flops, bytes=moved)
         return self._launch(name, ops, cost, ((m, k), (k, n)), work)

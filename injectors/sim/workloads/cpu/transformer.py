@@ -10,6 +10,7 @@ from injectors.sim.workloads.cpu.blocks import Parts
 from injectors.sim.workloads.cpu.operators import Operators
 from injectors.workloads.language_model import LanguageModel
 
+UNLIMITED = 10**6
 SQUARES = "lengths.attention"  # row of work that goes with the squared lengths
 SDPA = "aten::scaled_dot_product_attention"
 
@@ -78,12 +79,35 @@ class Transformer:
         if operators.precision == "bfloat16" and number < twin.number("full_precision_layers"):
             operators = replace(operators, precision="float32")
         fused = number >= twin.number("eager_layers")
-        return Parts(operators, self._model.compiled, fused)
+        limit = twin.settings.get("recompile_limit", UNLIMITED)
+        limited = fused and limit < len(self._model.lengths)
+        return Parts(operators, self._model.compiled, fused, limited)
 
     def _attention(self, parts: Parts, number: int, tokens: Tokens) -> tuple[Node, ...]:
-        if self._model.attention == "sdpa" and number >= self._twin.number("math_layers"):
+        if self._model.attention != "sdpa":
+            return self._by_hand(parts, tokens)
+        if number >= self._twin.number("math_layers"):
             return (self._library(parts, tokens),)
-        return self._by_hand(parts, tokens)
+        return (*self._by_hand(parts, tokens), *self._safely(parts, tokens))
+
+    def _safely(self, parts: Parts, tokens: Tokens) -> tuple[Node, ...]:
+        """What the library's mathematical path does beyond ours: scale both inputs, build the mask,
+        and look for rows that are hidden as a whole.
+        """
+        elements, scores = tokens.count * self._model.d_model, self._scores(tokens)
+        scale = parts.pointwise("mul", "mul", 2 * elements)
+        look = [
+            parts.pointwise(f"look.{number}", kind, scores, SQUARES)
+            for number, kind in enumerate(("add", "amax", "copy"))
+        ]
+        back = parts.pointwise("fill", "copy", scores, SQUARES)
+        return (
+            Node("inputs", "MulBackward0", (scale,), (replace(scale),)),
+            Node("safe", "WhereBackward0", tuple(look), (back,)),
+        )
+
+    def _scores(self, tokens: Tokens) -> int:
+        return tokens.count * self._model.heads * tokens.length
 
     def _library(self, parts: Parts, tokens: Tokens) -> Node:
         """The fused operator: it goes over blocks of the scores, and leaves hidden ones out."""
