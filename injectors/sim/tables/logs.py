@@ -13,9 +13,10 @@ from injectors.recorder.rank import LOG_EVERY
 from injectors.sim import noise
 from injectors.sim.clocks import Clocks
 from injectors.sim.run import Run
+from injectors.sim.tables.checkpoints import saved_steps
 from injectors.sim.tables.nccl_words import nccl_lines
 from injectors.sim.tables.placement import rank_cores
-from injectors.sim.tables.runtime import eager_functions, pauses_ns
+from injectors.sim.tables.runtime import eager_functions
 
 RECOMPILE_LIMIT = 8
 LOSS_AT_FIRST, LOSS_AT_LAST, LOSS_HALVED_STEPS = 8_400, 2_300, 150  # in thousandths
@@ -86,7 +87,7 @@ def _checkpoints(run: Run) -> Iterator[Line]:
         return
     rank = 0 if saved.ranks is None else saved.ranks[0]
     size = f"{saved.bytes // MEGABYTE} MB"
-    for step in np.flatnonzero(pauses_ns(run, "checkpoint")[:, rank]):
+    for step in saved_steps(run):
         at = int(run.marks["end"][step, rank])
         word = "saving" if saved.asynchronous else "saved"
         yield Line(rank, at, "INFO", f"{word} checkpoint of {size} after step {step}")

@@ -110,13 +110,17 @@ def _sizes(run: Run) -> Iterator[pd.DataFrame]:
     edge = run.job.workload.config().get("pixels")
     if not isinstance(edge, int) or not run.program.batches:
         return
-    tuned = pauses_ns(run, "autotune").max(axis=1) > 0
-    if not tuned.any():
-        tuned = np.arange(len(tuned)) % SIZE_EVERY == 0
-    tuned[0] = True
-    seen = np.cumsum(tuned)
-    again = noise.keys(run.job.seed, "size", np.arange(len(tuned)))
-    number = np.where(tuned, seen - 1, (noise.uniform_q16(again) * seen) >> 16)
-    sizes = edge - 8 * number
+    fresh = np.array([_is_fresh(run, step) for step in range(run.job.steps)])
+    seen = np.cumsum(fresh)
+    again = noise.uniform_q16(noise.keys(run.job.seed, "size", np.arange(len(fresh))))
+    number = np.where(fresh, seen - 1, again * seen >> 16)
+    sizes = np.maximum(edge - number, 1)
     value = np.broadcast_to(sizes[:, None], run.step_ns.shape)
     yield event_rows("input_size", run.taken[:, 0], value, detail="pixels of an edge")
+
+
+def _is_fresh(run: Run, step: int) -> bool:
+    """Whether a step brings a new size: at the steps that tune for it, tuned or not."""
+    every = run.job.compiler.autotune_every or SIZE_EVERY
+    of = noise.keys(run.job.seed, "pause", "autotune", step // every, 0)
+    return step == 0 or int(noise.below(of, every)[0]) == step % every
