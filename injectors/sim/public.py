@@ -15,6 +15,7 @@ from cases.schema import (
     Workload,
 )
 from cases.tables import SIGNALS, TRACE_SIGNAL
+from injectors.public import topology as recorded_topology
 from injectors.scenario import Scenario
 from injectors.sim import noise
 from injectors.sim.job import Job, Places
@@ -106,6 +107,28 @@ def environment(scenario: Scenario, job: Job, key: int) -> Environment:
     )
 
 
+def twin_environment(scenario: Scenario, job: Job) -> Environment:
+    """The same of a job on CPU cores, as a recording states it."""
+    config: dict[str, Scalar] = {
+        **scenario.build_workload().config(),
+        "bucket_mb": scenario.bucket_mb,
+        "pinned_ranks": scenario.pinned,
+        "ranks": scenario.ranks,
+        "steps": scenario.steps,
+        "profiled_steps": scenario.profiled_steps,
+    }
+    return Environment(
+        versions={"python": "3.11.13", "torch": f"{RELEASES[0]['torch']}+cpu"},
+        hardware={
+            "cores": scenario.cores,
+            "machine": "x86_64",
+            "memory_gib": job.machine.memory_bytes >> 30,
+        },
+        variables={"OMP_NUM_THREADS": "1"},
+        config=config,
+    )
+
+
 def describe(scenario: Scenario, job: Job, case_id: str, run: RunData, group_key: int) -> CaseInfo:
     """Write case.json's content."""
     workload = scenario.build_workload()
@@ -120,10 +143,14 @@ def describe(scenario: Scenario, job: Job, case_id: str, run: RunData, group_key
         question=scenario.question,
         objective=scenario.objective if scenario.question == "audit" else None,
         workload=Workload(name=scenario.workload, parameters=workload.config()),
-        topology=topology(
+        topology=recorded_topology(scenario, devices=0)
+        if job.twin
+        else topology(
             job.places, job.machine.gpu is not None, workload.stage(0, scenario.ranks) is not None
         ),
-        environment=environment(scenario, job, group_key),
+        environment=twin_environment(scenario, job)
+        if job.twin
+        else environment(scenario, job, group_key),
         signals=Signals(
             present=tuple(present),
             absent=tuple(name for name in SIGNALS if name not in present),
