@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -42,21 +42,21 @@ class Recorded(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """One rank's step.
+class Cells:
+    """Some steps of one rank.
 
     Attributes:
         anchors: When its ops happened.
         starts: (slots,), the rank's first number of each.
-        step: Number of the step.
+        steps: (steps,), their numbers.
     """
 
     anchors: Anchors
     starts: Ints
-    step: int
+    steps: Ints
 
 
-class Cells:
+class CellMaker:
     """Makes the cells of a run.
 
     Attributes:
@@ -68,15 +68,15 @@ class Cells:
         self._clocks = clocks(run.job)
         self._timing = Timing(run.program.ops, run.job.seed, run.job.machine.gpu is not None)
         self.paths = self._timing.paths
-        self._starts = cache(self._new_starts)
 
-    def cell(self, rank: int, step: int) -> Cell:
-        """Return the cell of a rank and step."""
-        times, column = self._run.kept[step], self._run.sampled.index(rank)
-        anchors = self._timing.anchors(times, column, self._clocks, rank, step)
-        return Cell(anchors, self._starts(rank), step)
+    def cells(self, rank: int, steps: Sequence[int]) -> Cells:
+        """Return the cells of a rank in some steps."""
+        kept = {step: self._run.kept[step] for step in steps}
+        column = self._run.sampled.index(rank)
+        anchors = self._timing.anchors(kept, column, self._clocks, rank)
+        return Cells(anchors, self._starts(rank), np.array(steps, np.int64))
 
-    def _new_starts(self, rank: int) -> Ints:
+    def _starts(self, rank: int) -> Ints:
         key = noise.keys(self._run.job.seed, "trace numbers", np.array([rank]))
         blocks = noise.below(noise.extend(key, "id"), ID_BLOCKS)[0]
         calls = noise.below(noise.extend(key, "calls"), CORRELATIONS)[0]

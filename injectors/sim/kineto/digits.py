@@ -1,4 +1,4 @@
-"""Writing many decimal numbers into fixed places of a buffer at once.
+"""Writing many decimal numbers into fixed places of a text at once.
 
 A number's place is as wide as the largest that will stand there. Before a shorter one the place
 keeps NUL bytes, which no JSON text has, so that `squeezed` can take them all out in the end.
@@ -31,13 +31,28 @@ def widths(values: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Places of numbers with the same decimals, narrow ones first.
+class Slots:
+    """Places of numbers in a text.
 
     Attributes:
-        which: (n,), which of all values stand there, given without the point.
+        first: (n,), position of each one's first byte.
+        whole: (n,), digits before the point, at least 1.
+        decimals: (n,), digits after it; numbers are given without the point.
+    """
+
+    first: Ints
+    whole: Ints
+    decimals: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Places with the same decimals and as many groups of digits to look up, narrow ones first.
+
+    Attributes:
+        which: (n,), which of all numbers stand there.
         width: Digits of the widest place.
-        cells: By width: (places, digits), position of each digit in the buffer.
+        cells: By width: (places, digits), position of each digit.
         least: (n,), the smallest number that fills its place.
         decimals: Digits after the point.
     """
@@ -49,30 +64,37 @@ class Places:
     decimals: int
 
 
-def places_of(positions: Ints, whole: Ints, decimals: int, which: Ints) -> Places:
-    """Lay out places.
+class NumpyWriter:
+    """Writes numbers into the same places of one text after the other."""
 
-    Args:
-        positions: (n,), where each begins in the buffer.
-        whole: (n,), digits before the point, at least 1.
-        decimals: Digits after it, the same for all.
-        which: (n,), the values.
-    """
-    order = np.argsort(whole, kind="stable")
-    positions, whole, which = positions[order], whole[order], which[order]
+    def __init__(self, slots: Slots) -> None:
+        kinds = slots.decimals * len(POWERS) + -(-(slots.whole + slots.decimals) // GROUP)
+        self._places = [
+            _places(slots, np.flatnonzero(kinds == kind), int(kind) // len(POWERS))
+            for kind in np.unique(kinds)
+        ]
+
+    def write(self, text: Bytes, values: Ints) -> bool:
+        """Write numbers, all >= 0 and fitting; returns whether NUL bytes were left."""
+        blank = [_write(text, places, values) for places in self._places]
+        return any(blank)
+
+
+def _places(slots: Slots, which: Ints, decimals: int) -> _Places:
+    which = which[np.argsort(slots.whole[which], kind="stable")]
+    whole = slots.whole[which]
     least = np.where(whole == 1, 0, POWERS[whole - 1 + decimals])
-    width = int(whole[-1]) + decimals
-    return Places(which, width, tuple(_cells(positions, whole, decimals)), least, decimals)
+    cells = tuple(_cells(slots.first[which], whole, decimals))
+    return _Places(which, int(whole[-1]) + decimals, cells, least, decimals)
 
 
-def _cells(positions: Ints, whole: Ints, decimals: int) -> Iterator[Ints]:
+def _cells(first: Ints, whole: Ints, decimals: int) -> Iterator[Ints]:
     for size in np.unique(whole).tolist():
         columns = np.array([*range(size), *range(size + 1, size + 1 + decimals)], np.int64)
-        yield positions[whole == size][:, None] + columns
+        yield first[whole == size][:, None] + columns
 
 
-def write(buffer: Bytes, places: Places, values: Ints) -> bool:
-    """Write `values[places.which]`, all >= 0 and fitting; returns whether NUL bytes were left."""
+def _write(text: Bytes, places: _Places, values: Ints) -> bool:
     own = values[places.which]
     digits = _digits(own, places.width)
     short = np.flatnonzero(own < places.least)
@@ -81,7 +103,7 @@ def write(buffer: Bytes, places: Places, values: Ints) -> bool:
     row = 0
     for cells in places.cells:
         count, size = cells.shape
-        buffer[cells] = digits[row : row + count, places.width - size :]
+        text[cells] = digits[row : row + count, places.width - size :]
         row += count
     return len(short) > 0
 
@@ -99,7 +121,7 @@ def _digits(own: Ints, width: int) -> Bytes:
     return digits
 
 
-def _meant(own: Ints, places: Places) -> NDArray[np.bool_]:
+def _meant(own: Ints, places: _Places) -> NDArray[np.bool_]:
     """Flag the digits from each number's first one on, at the latest the one before the point."""
     columns = np.arange(places.width)
     led = own[:, None] >= POWERS[places.width - 1 - columns]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from injectors.sim.kineto.anchors import LOST_BITS, at, field
-from injectors.sim.kineto.cells import Cell
-from injectors.sim.kineto.digits import Bytes, squeezed, widths, write
+from injectors.sim.kineto.cells import Cells
+from injectors.sim.kineto.digits import Bytes, squeezed, widths
 from injectors.sim.kineto.items import Items
+from injectors.sim.kineto.number_writer import Backend, number_writer
 from injectors.sim.kineto.shapes import DECIMALS
 from injectors.sim.kineto.sources import Sources, sources_of
-from injectors.sim.kineto.template import Template, template_of
+from injectors.sim.kineto.template import template_of
 from injectors.sim.noise import Ints, Keys
 
 MILLION = 10**6
@@ -22,74 +23,73 @@ LOST = ((0, 1, 3), (1, 2, 3))
 
 
 class Sheet:
-    """Events that some cells have in common, with the numbers of each.
+    """Events that ranks' steps have in common, with the numbers of each.
 
     Args:
         items: The events.
         strides: Of all slots.
-        cells: Ranks' steps, all of which did the ops of `items`.
+        ranks: Ranks' steps, in all of which the ops of `items` were done.
+        backend: Of the writing of numbers.
     """
 
-    def __init__(self, items: Items, strides: Sequence[int], cells: Sequence[Cell]) -> None:
-        self._cells = cells
+    def __init__(
+        self,
+        items: Items,
+        strides: Sequence[int],
+        ranks: Mapping[int, Cells],
+        backend: Backend = "auto",
+    ) -> None:
+        self._ranks = ranks
         self._empty = not items.shapes
         if self._empty:
             return
         sources = sources_of(items, strides)
-        self._rows = [values(sources, cell) for cell in cells]
+        self._rows = {rank: values(sources, cells) for rank, cells in ranks.items()}
         scales = 10 ** np.array(DECIMALS, np.int64)[sources.fields[:, 0]]
-        self._template = template_of(items, sources, needed_widths(self._rows, scales))
+        widths = needed_widths([*self._rows.values()], scales)
+        self._template = template_of(items, sources, widths)
+        self._writer = number_writer(self._template.slots, backend)
         self._scratch = np.empty_like(self._template.text)
 
-    def text(self, number: int) -> bytes | Bytes:
-        """Write the `number`-th cell's events; what is returned holds until the next call."""
+    def text(self, rank: int, place: int) -> bytes:
+        """Write the events of a rank's step, by its place among the cells."""
         if self._empty:
             return b""
-        return filled(
-            self._template, self._rows[number], self._cells[number].anchors.keys, self._scratch
-        )
+        np.copyto(self._scratch, self._template.text)
+        blank = self._writer.write(self._scratch, self._rows[rank][place])
+        keys = self._ranks[rank].anchors.keys[place]
+        lost = lose(self._scratch, keys, self._template.lossy)
+        text = self._scratch.tobytes()
+        return squeezed(text) if blank or lost else text
 
 
-def values(sources: Sources, cell: Cell) -> Ints:
-    """Return the numbers of all fields, without their decimal points."""
-    found = np.empty(len(sources.fields), np.int64)
-    moments = at(sources.points, cell.anchors)
+def values(sources: Sources, cells: Cells) -> Ints:
+    """Return the numbers of all fields, (steps, fields), without their decimal points."""
+    moments = at(sources.points, cells.anchors)
+    found = np.empty((len(moments), len(sources.fields)), np.int64)
     which, points = sources.times
-    found[which] = moments[points]
+    found[:, which] = np.take(moments, points, axis=1)
     which, ends = sources.lengths
-    found[which] = moments[ends[1]] - moments[ends[0]]
+    first, last = (np.take(moments, end, axis=1) for end in ends)
+    found[:, which] = last - first
     which, slots = sources.numbers
-    found[which] = sources.fixed + sources.strides * cell.step + cell.starts[slots]
+    counted = sources.strides * cells.steps[:, None]
+    found[:, which] = counted + (sources.fixed + cells.starts[slots])
     which, rated = sources.rates
-    lasting = np.maximum(moments[rated[1]] - moments[rated[0]], 1)
-    found[which] = rated[2] * MILLION // lasting
+    first, last = (np.take(moments, end, axis=1) for end in rated[:2])
+    lasting = np.maximum(last - first, 1)
+    found[:, which] = rated[2] * MILLION // lasting
     return found
 
 
 def needed_widths(rows: Sequence[Ints], scales: Ints) -> Ints:
     """Return the digits before the point that each field needs for the largest of its numbers."""
-    largest = rows[0].copy()
-    for row in rows[1:]:
-        np.maximum(largest, row, out=largest)
+    largest = np.stack([row.max(axis=0) for row in rows]).max(axis=0)
     return widths(largest // scales)
 
 
-def filled(template: Template, numbers: Ints, keys: Keys, scratch: Bytes) -> bytes | Bytes:
-    """Write the numbers.
-
-    Args:
-        template: The text.
-        numbers: Of its fields.
-        keys: Of the rank's ops in this step; they decide which records are lost.
-        scratch: As long as the text, written over.
-    """
-    np.copyto(scratch, template.text)
-    blanks = [write(scratch, places, numbers) for places in template.places]
-    lost = _lose(scratch, template.lossy, keys)
-    return squeezed(scratch.tobytes()) if lost or any(blanks) else scratch
-
-
-def _lose(text: Bytes, lossy: Ints, keys: Keys) -> bool:
+def lose(text: Bytes, keys: Keys, lossy: Ints) -> bool:
+    """Blank the records that are lost, by the keys of all ops; returns whether there are any."""
     drawn = field(keys[lossy[:, 0]], LOST_BITS)
     hit = np.flatnonzero(drawn < LOST_OF_65536)
     for item in hit.tolist():

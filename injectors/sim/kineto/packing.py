@@ -6,8 +6,6 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-from injectors.sim.kineto.digits import Bytes
-
 LEVEL = 1
 HEADER = b"\x1f\x8b\x08"
 GZIP_WBITS = 31  # zlib's number for "a gzip header and trailer around the data"
@@ -21,7 +19,7 @@ except ImportError:  # no wheel for this processor: the standard library does it
     DEFLATE = zlib.compressobj
 
 
-def packed(pieces: Iterable[bytes | Bytes]) -> bytes:
+def packed(pieces: Iterable[bytes]) -> bytes:
     """Compress pieces as one text."""
     deflater = DEFLATE(level=LEVEL, wbits=GZIP_WBITS)
     found = [deflater.compress(piece) for piece in pieces]

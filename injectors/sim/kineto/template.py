@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from injectors.sim.kineto.digits import GROUP, Bytes, Places, places_of
+from injectors.sim.kineto.digits import Bytes, Slots
 from injectors.sim.kineto.items import Items
 from injectors.sim.kineto.shapes import DECIMALS
 from injectors.sim.kineto.sources import Sources, ragged
@@ -23,12 +22,12 @@ class Template:
 
     Attributes:
         text: With NUL bytes where numbers will stand.
-        places: Where they stand.
+        slots: Where they stand.
         lossy: (items that may lose a record, 1 + 5): the op, where its four events begin, the end.
     """
 
     text: Bytes
-    places: tuple[Places, ...]
+    slots: Slots
     lossy: Ints
 
 
@@ -67,7 +66,7 @@ def template_of(items: Items, sources: Sources, widths: Ints) -> Template:
     ends = np.append(starts[begins], len(whole))
     return Template(
         text=np.frombuffer(whole, np.uint8),
-        places=tuple(_places(starts[field_chunks], decimals, widths)),
+        slots=Slots(starts[field_chunks], widths, decimals),
         lossy=_lossy(items, begins, starts, ends),
     )
 
@@ -76,14 +75,6 @@ def _every_other(firsts: Ints, counts: Ints) -> Ints:
     """Return every second number from each of `firsts`."""
     within = ragged(np.zeros(len(counts), np.int64), counts)
     return np.repeat(firsts, counts) + 2 * within
-
-
-def _places(positions: Ints, decimals: Ints, widths: Ints) -> Iterator[Places]:
-    """Places that have the same decimals, and as many groups of digits to look up."""
-    kinds = decimals * WIDEST + -(-(widths + decimals) // GROUP)
-    for kind in np.unique(kinds).tolist():
-        which = np.flatnonzero(kinds == kind)
-        yield places_of(positions[which], widths[which], kind // WIDEST, which)
 
 
 def _lossy(items: Items, begins: Ints, starts: Ints, ends: Ints) -> Ints:

@@ -7,15 +7,16 @@ them it is copied and the numbers are filled in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from injectors.sim.kineto import document
-from injectors.sim.kineto.cells import Cells, Recorded
-from injectors.sim.kineto.digits import Bytes
+from injectors.sim.kineto.cells import CellMaker, Recorded
 from injectors.sim.kineto.filling import Sheet
 from injectors.sim.kineto.look import Looks, View, process_groups, view
+from injectors.sim.kineto.number_writer import Backend
 from injectors.sim.kineto.numbering import Numbers, numbered
 from injectors.sim.kineto.packing import packed
 from injectors.sim.kineto.pairing import pairing, spans_of
@@ -29,6 +30,7 @@ def write_traces(
     ranks: Sequence[int],
     *,
     with_steps: bool = True,
+    backend: Backend = "auto",
 ) -> dict[int, bytes]:
     """Write the traces of some ranks.
 
@@ -36,60 +38,75 @@ def write_traces(
         run: What was kept of the run.
         ranks: Some of the sampled ones.
         with_steps: Whether steps are named `ProfilerStep#N`, as torch.profiler's schedule does.
+        backend: "numba", "numpy", or "auto": numba where it is installed. The bytes are the same.
 
     Returns:
         Gzip-compressed JSON by rank: times in us since the run's start, as the rank's clock has
         them.
     """
-    writer = _Writer(run, ranks, with_steps)
+    writer = _Writer(run, ranks, with_steps, backend)
     return {rank: packed(writer.pieces(rank)) for rank in ranks}
 
 
+class _Page(NamedTuple):
+    """A rank's step: its events on the host and on the device, at its place among the cells."""
+
+    host: Sheet
+    device: Sheet
+    place: int
+
+
 class _Writer:
-    def __init__(self, run: Recorded, ranks: Sequence[int], with_steps: bool) -> None:
-        self._run, self._gpu = run, run.job.machine.gpu
-        self._cells = Cells(run)
-        views = {rank: view(run.program, rank) for rank in ranks}
+    def __init__(
+        self, run: Recorded, ranks: Sequence[int], with_steps: bool, backend: Backend
+    ) -> None:
+        self._run, self._gpu, self._backend = run, run.job.machine.gpu, backend
+        self._cells = CellMaker(run)
         spans = spans_of(run.program, with_steps)
         pairs = pairing(run.program, spans)
+        views = {rank: view(run.program, rank) for rank in ranks}
         looks = {
             seen: Looks(run.program, self._gpu, seen, pairs.shown) for seen in set(views.values())
         }
         some = looks[views[ranks[0]]]
         self._numbers = numbered(run.program, spans, pairs, some.made, self._cells.paths)
-        self._sheets: dict[tuple[int, int], tuple[Sheet, Sheet, int]] = {}
-        for (seen, done), places in self._alike(views).items():
-            self._write(looks[seen], np.frombuffer(done, np.bool_), places)
+        self._pages: dict[tuple[int, int], _Page] = {}
+        for (seen, done), steps in self._alike(views).items():
+            self._write(looks[seen], np.frombuffer(done, np.bool_), steps)
 
-    def _alike(self, views: Mapping[int, View]) -> dict[tuple[View, bytes], list[tuple[int, int]]]:
-        """Gather the ranks and steps in which the same ops were done, and look the same."""
-        found: dict[tuple[View, bytes], list[tuple[int, int]]] = {}
+    def _alike(self, views: Mapping[int, View]) -> dict[tuple[View, bytes], dict[int, list[int]]]:
+        """Gather the ranks' steps in which the same ops were done, and look the same."""
+        found: dict[tuple[View, bytes], dict[int, list[int]]] = {}
         for rank, seen in views.items():
             column = self._run.sampled.index(rank)
             for step, times in sorted(self._run.kept.items()):
                 done = (times.host[:, column] >= 0).tobytes()
-                found.setdefault((seen, done), []).append((rank, step))
+                found.setdefault((seen, done), {}).setdefault(rank, []).append(step)
         return found
 
     def _write(
-        self, looks: Looks, done: NDArray[np.bool_], places: Sequence[tuple[int, int]]
+        self, looks: Looks, done: NDArray[np.bool_], steps: Mapping[int, Sequence[int]]
     ) -> None:
         plan = Plan(self._run.program, self._numbers, looks, done)
-        cells = [self._cells.cell(rank, step) for rank, step in places]
+        ranks = {rank: self._cells.cells(rank, own) for rank, own in steps.items()}
         strides = _strides(self._numbers)
-        host, device = (Sheet(items, strides, cells) for items in (plan.host, plan.device))
-        self._sheets |= {place: (host, device, n) for n, place in enumerate(places)}
+        host, device = (
+            Sheet(items, strides, ranks, self._backend) for items in (plan.host, plan.device)
+        )
+        for rank, own in steps.items():
+            for place, step in enumerate(own):
+                self._pages[rank, step] = _Page(host, device, place)
 
-    def pieces(self, rank: int) -> Iterator[bytes | Bytes]:
+    def pieces(self, rank: int) -> Iterator[bytes]:
         """Yield a rank's document, piece by piece."""
         job, steps = self._run.job, sorted(self._run.kept)
         start_ns, end_ns = self._cells.window_ns(rank)
         yield document.header(job, rank, process_groups(self._run.program, rank)).encode()
-        found = [self._sheets[rank, step] for step in steps]
-        for host, _, number in found:
-            yield host.text(number)
-        for _, device, number in found:
-            yield device.text(number)
+        pages = [self._pages[rank, step] for step in steps]
+        for page in pages:
+            yield page.host.text(rank, page.place)
+        for page in pages:
+            yield page.device.text(rank, page.place)
         tracks = document.tracks(job, self._streams(), start_ns)
         if self._gpu is not None:
             tracks += document.gpu_tracks(self._cells.device(rank), self._streams(), start_ns)

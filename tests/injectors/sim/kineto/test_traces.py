@@ -13,7 +13,7 @@ from injectors.sim.kineto import gates, write_traces
 from injectors.sim.program import Label
 from tests.injectors.sim.kineto.conftest import TinyRun, tiny, unpacked
 
-CLOCK_US = 9.0  # by which a device's clock may be off
+CLOCK_US = 13.0  # by which a device's clock may be off
 WANDER_US = 0.6  # by which it wanders meanwhile, in a step of 200 us
 DRIFT_US = 0.002  # by which the only host's clock is, so early
 Trace = dict[str, Any]
@@ -166,6 +166,14 @@ def test_bytes_are_the_same_again_and_whoever_else_is_written(tiny_run: TinyRun)
     assert write_traces(tiny(), (0, 1)) == both
     alone = write_traces(tiny_run, (1,))[1]
     assert unpacked(alone) == unpacked(both[1])
+
+
+def test_both_backends_write_the_same_bytes(tiny_run: TinyRun) -> None:
+    pytest.importorskip("numba")
+    compiled, plain = (
+        write_traces(tiny_run, (0, 1), backend=backend) for backend in ("numba", "numpy")
+    )
+    assert compiled == plain
 
 
 def test_gzip_holds_no_date(tiny_run: TinyRun) -> None:
