@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-MODULES = ("kineto", "scoring", "overhead", "sampling", "simulator", "startup")
+MODULES = ("kineto", "scoring", "overhead", "sampling", "simulator", "emission", "startup")
 
 
 def main() -> None:
