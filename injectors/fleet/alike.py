@@ -38,7 +38,7 @@ def ratio_to_alike(world: World, step_ns: Ints, before: World, before_ns: Ints) 
     """Mean step of a period over what jobs alike took in another; kinds of both only."""
     usual = _means(kinds(before, before.jobs.long), before_ns)
     own = zip(kinds(world, world.jobs.long), step_ns.tolist(), strict=True)
-    pairs = [(step, usual[kind]) for kind, step in own if kind in usual]
+    pairs = [(int(step), usual[kind]) for kind, step in own if kind in usual]
     return sum(step for step, _ in pairs) / sum(past for _, past in pairs)
 
 

@@ -68,6 +68,7 @@ class Recipe:
 
     Attributes:
         memory_percent: Device memory that its jobs are sized to use.
+        load_percent: Power that its kernels draw, of what its model's draw by themselves.
         offloads: Whether optimizer states live in host memory and cross the bus every step.
         shapes: Distinct input shapes that a job meets.
     """
@@ -78,6 +79,7 @@ class Recipe:
     traffic_percent: int = 100
     decode_percent: int = 100
     memory_percent: int = 72
+    load_percent: int = 100
     offloads: bool = False
     shapes: int = 1
 
@@ -122,6 +124,8 @@ RECIPES = {
         Recipe("ragged", work_percent=104, memory_percent=78, shapes=18),
         Recipe("offload", memory_percent=55, offloads=True),
         Recipe("augment", decode_percent=150),
+        # So small batches that the chips stay below every limit, at their highest clock.
+        Recipe("lean", batch_percent=50, memory_percent=60, load_percent=66),
     )
 }  # fmt: skip
 VERSIONS: dict[str, tuple[str, ...]] = {

@@ -128,7 +128,7 @@ def setting(group: FleetGroup, arm: Arm, fleet: Fleet) -> Setting:
 def _gains(chosen: Sequence[Confounder], arm: Arm, fleet: Fleet) -> tuple[Edit, ...]:
     if not any(confounder.gain for confounder in chosen):
         return ()
-    newest = {arm.attracts: fleet.versions[arm.attracts][2]}
+    newest: dict[str, str] = {arm.attracts: fleet.versions[arm.attracts][2]}
     return (Edit("compute_efficiency", newest, FASTER_PERMILLE),)
 
 

@@ -69,11 +69,13 @@ class FleetGroup(Record):
 
     @model_validator(mode="after")
     def _sound(self) -> FleetGroup:
-        known = {"cards": CARDS, "models": MODELS, "configs": RECIPES}
-        for field, catalogue in known.items():
-            strangers = sorted(set(getattr(self, field)) - set(catalogue))
-            if strangers:
-                raise ValueError(f"{field} must be among {list(catalogue)}, got {strangers}")
+        for field, given, known in (
+            ("cards", self.cards, list(CARDS)),
+            ("models", self.models, list(MODELS)),
+            ("configs", self.configs, list(RECIPES)),
+        ):
+            if strangers := sorted(set(given) - set(known)):
+                raise ValueError(f"{field} must be among {known}, got {strangers}")
         if self.arms[0].fault or self.arms[0].confounders:
             raise ValueError(f"the first arm must be plain, got {self.arms[0]}")
         names = [arm.name for arm in self.arms]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cases.digest import document_digest
+from injectors.fleet.arms import Trial
 from injectors.fleet.making import VERSION, Making
 from injectors.fleet.settings import FleetGroup, read_matrix
 from injectors.sim import noise
@@ -48,9 +49,8 @@ class Group:
         made: list[MadeCase] = []
         refused: dict[str, str] = {}
         for number, arm in enumerate(self.settings.arms):
-            found = Making(self.settings, arm, self.key, self.name, self.private_seed).make(
-                made[0].info.id if made else None
-            )
+            making = Making(Trial(self.settings, arm, self.key), self.name, self.private_seed)
+            found = making.make(made[0].info.id if made else None)
             if not isinstance(found, str):
                 made.append(found)
                 continue

@@ -44,10 +44,10 @@ def jobs_table(world: World, steps: Steps, withheld: Sequence[str] = ()) -> pd.D
     frame = pd.DataFrame({**_named(world), **_counted(world, steps, ended), **_measured(steps)})
     frame.loc[frame["gpu_serial"] == "", "gpu_serial"] = None
     frame["throughput"] = _throughput(world, steps.step_ns)
-    silent = ~ended.reported
-    for column in (*AT_THE_END, *withheld):
-        lost = np.ones(len(frame), dtype=bool) if column in withheld else silent
-        frame[column] = frame[column].astype(_nullable(frame[column])).mask(lost)
+    for column in AT_THE_END:
+        frame[column] = _nullable(frame[column]).mask(~ended.reported)
+    for column in withheld:
+        frame[column] = _nullable(frame[column]).mask(np.ones(len(frame), dtype=bool))
     return frame
 
 
@@ -121,5 +121,5 @@ def _throughput(world: World, step_ns: Ints) -> NDArray[np.float64]:
     return np.asarray(world.batch * each * 1_000_000_000 / step_ns)
 
 
-def _nullable(column: pd.Series) -> str:
-    return "Int64" if column.dtype.kind == "i" else str(column.dtype)
+def _nullable(column: pd.Series) -> pd.Series:
+    return column.astype("Int64") if column.dtype.kind == "i" else column

@@ -72,7 +72,7 @@ def draw_jobs(fleet: Fleet, traffic: Traffic, later: bool) -> Jobs:
     sizes = list(group.ranks)
     ranks = noise.choice(noise.extend(own, "ranks"), list(group.ranks.values()))
     drawn = noise.uniform_q16(noise.extend(own, "long"))
-    software = {
+    software: dict[str, Texts] = {
         column: _version(fleet, column, own, heavy, start, traffic, later) for column in SOFTWARE
     }
     return Jobs(

@@ -102,7 +102,7 @@ class World:
         pairs = [v if isinstance(v, tuple) else (v, v) for v in table.values()]
         index = {name: number for number, name in enumerate(table)}
         numbers = np.array([index[name] for name in self.jobs.texts["model"]], dtype=np.int64)
-        return np.array(pairs, dtype=np.int64)[numbers, self.jobs.long]
+        return np.asarray(np.array(pairs, dtype=np.int64)[numbers, self.jobs.long])
 
     def of_recipe(self, attribute: str) -> Ints:
         """An attribute of each job's configuration."""
@@ -112,11 +112,11 @@ class World:
     @cached_property
     def batch(self) -> Ints:
         """Samples of a step and rank: what fits into the card's memory."""
-        fitting = self.of_model("batch") * self.of_card("memory_gib") * self.of_model_at(0, "sizes")
+        fitting = self.of_model("batch") * self.of_card("memory_gib") * self.of_short_input("sizes")
         scaled = fitting * self.of_recipe("batch_percent") // (24 * 100)
-        return np.maximum(scaled // self.of_model("sizes"), 1)
+        return np.asarray(np.maximum(scaled // self.of_model("sizes"), 1))
 
-    def of_model_at(self, long: int, attribute: str) -> Ints:
-        """An attribute of each job's model for short (0) or long (1) inputs."""
-        table = {name: getattr(MODELS[name], attribute)[long] for name in self.fleet.group.models}
+    def of_short_input(self, attribute: str) -> Ints:
+        """A pair's first entry: an attribute of each job's model for short inputs."""
+        table = {name: getattr(MODELS[name], attribute)[0] for name in self.fleet.group.models}
         return np.array([table[name] for name in self.jobs.texts["model"]], dtype=np.int64)
