@@ -31,10 +31,10 @@ def named(locus: Locus, kind: Kind, topology: Topology) -> Names:
     """
     if kind in ("job", "rank"):
         return _ranks(locus, topology)
+    if kind == "segment":
+        return frozenset(repr(sorted(segment.items())) for segment in _segments(locus))
     if locus.scope != kind:
         return frozenset()
-    if kind == "segment":
-        return frozenset({repr(sorted(locus.segment.items()))})
     by_kind = {"link": locus.links, "op": locus.ops, "request_class": locus.request_classes}
     return frozenset(by_kind[kind])
 
@@ -45,7 +45,8 @@ def is_right(found: Names, true: Names, kind: Kind, topology: Topology) -> bool:
     With R = found, L = true and N places in all: Jaccard |R∩L|/|R∪L| >= 0.5 and
     |R∩L|/|L| - |R\\L|/(N-|L|) >= 0.5, whose second term is 0 when N = |L|. A job-wide fault
     needs all ranks. The number of operators is unknown, so they need the Jaccard index
-    alone; request classes and segments must be equal. Exact in integers.
+    alone; request classes and segments must be equal, a segment in all of its columns and their
+    values. Exact in integers.
     """
     if kind == "job":
         return found >= {place.rank for place in topology.ranks}
@@ -66,6 +67,19 @@ def is_right(found: Names, true: Names, kind: Kind, topology: Topology) -> bool:
 def covers_half(found: Names, true: Names) -> bool:
     """Decide whether at least half of the true places were named."""
     return 2 * len(found & true) >= len(true)
+
+
+def _segments(locus: Locus) -> list[dict[str, str]]:
+    """Read a locus as segments of the `jobs` table; a host or a GPU is one of its own column."""
+    match locus.scope:
+        case "segment":
+            return [locus.segment]
+        case "host":
+            return [{"machine": name} for name in locus.hosts]
+        case "gpu":
+            return [{"gpu_serial": name.rpartition("/")[2]} for name in locus.gpus]
+        case _:
+            return []
 
 
 def _ranks(locus: Locus, topology: Topology) -> Names:

@@ -110,3 +110,37 @@ def test_other_places_match_by_name(right, found, true, expected):
 def test_covering_means_half_of_the_true_places():
     assert covers_half(frozenset({0}), frozenset({0, 1}))
     assert not covers_half(frozenset({0}), frozenset({0, 1, 2}))
+
+
+def segment(**columns):
+    return Locus(scope="segment", segment=columns)
+
+
+@pytest.mark.parametrize(
+    ("found", "true", "expected"),
+    [
+        (segment(driver="550.90.07"), segment(driver="550.90.07"), True),
+        (segment(driver="550.54.15"), segment(driver="550.90.07"), False),
+        (segment(framework="550.90.07"), segment(driver="550.90.07"), False),
+        (segment(config="wide", driver="1"), segment(driver="1", config="wide"), True),
+        (segment(driver="1"), segment(driver="1", config="wide"), False),
+        (segment(config="wide"), segment(driver="1", config="wide"), False),
+        (segment(driver="1", config="wide"), segment(driver="1"), False),
+        (segment(driver="1", config="base"), segment(driver="1", config="wide"), False),
+        (Locus(scope="host", hosts=("node7",)), segment(machine="node7"), True),
+        (Locus(scope="host", hosts=("node7", "node8")), segment(machine="node7"), False),
+        (Locus(scope="host", hosts=("node7",)), segment(machine="node7", config="wide"), False),
+        (Locus(scope="gpu", gpus=("165001",)), segment(gpu_serial="165001"), True),
+        (Locus(scope="gpu", gpus=("node7/165001",)), segment(gpu_serial="165001"), True),
+        (Locus(scope="gpu", gpus=("165002",)), segment(gpu_serial="165001"), False),
+        (JOB, segment(driver="1"), False),
+        (Locus(scope="rank", ranks=(0,)), segment(machine="node7"), False),
+    ],
+)
+def test_a_segment_needs_every_column_and_value(right, found, true, expected):
+    assert right(found, true) is expected
+
+
+@pytest.mark.parametrize("true", [JOB, Locus(scope="rank", ranks=(0,))])
+def test_a_segment_names_no_ranks(right, true):
+    assert not right(segment(machine="host0"), true)
