@@ -4,8 +4,8 @@
     print(by_cause(rows))
 
 makes the table of docs/simulator.md, from the cases with one fault of a suite that was recorded on
-CPU cores. Each group of cases has a twin whose speeds are calibrated by one healthy recording; the slow-down
-that a label measured is compared with that of the twin, both as mean step times with the fault
+CPU cores. Each group of cases has a twin whose speeds are calibrated by one healthy recording. The
+slow-down that a label measured is compared with the twin's, both as mean step times with the fault
 over those without it.
 """
 

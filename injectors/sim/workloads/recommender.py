@@ -29,7 +29,7 @@ from injectors.sim.workloads.training import TrainingStep
 LAYERS = ("sparse", "embeddings", "bottom", "top")
 DENSE_FEATURES, FLOAT_BYTES = 256, 4
 LEAST_WIDTH = 16  # columns of a table that a rank holds at least
-STORED_INDEX_BYTES = 2  # compressed
+STORED_A_BYTE = 2  # indices, compressed
 READ_BYTES = 2**20  # of a request to storage
 DECODE_NS_AN_INDEX = 2
 
@@ -69,7 +69,7 @@ class Recommender(SimulatedWorkload):
         loader = job.loader
         loader.workers = self.workers
         loader.worker_cores = max(1, job.machine.cores // job.machine.gpus_per_host)
-        loader.read_bytes = indices * STORED_INDEX_BYTES
+        loader.read_bytes = indices // STORED_A_BYTE
         loader.requests = -(-loader.read_bytes // READ_BYTES)
         loader.request_ns = 50_000
         loader.decode_ns = indices * DECODE_NS_AN_INDEX

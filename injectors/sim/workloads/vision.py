@@ -24,7 +24,8 @@ from injectors.sim.workloads.training import TrainingStep
 EXPANSION = 4  # channels that a block ends with over those of its 3 x 3 convolution
 LABEL_BYTES, PIXEL_BYTES = 8, 4  # of a class number; of a channel of a pixel as the loader gives it
 JPEG_BYTES = 40_000  # an image resized for training beforehand
-DECODE_NS_A_PIXEL = 35  # decoding, a random crop, a flip, scaling to floats
+DECODE_NS_A_PIXEL = 22  # decoding, a random crop, a flip, scaling to floats
+SHARD_READS = 8  # of a batch, from files that hold many images
 
 
 class Vision(SimulatedWorkload):
@@ -42,7 +43,7 @@ class Vision(SimulatedWorkload):
     micro_batch: PositiveInt = 96
     accumulation: PositiveInt = 1
     compiled: bool = False
-    workers: NonNegativeInt = 12
+    workers: NonNegativeInt = 10
 
     def set_up(self, job: Job) -> None:
         """Set the loader of images, and whether blocks are compiled."""
@@ -51,7 +52,7 @@ class Vision(SimulatedWorkload):
         loader.workers = self.workers
         loader.worker_cores = max(1, job.machine.cores // job.machine.gpus_per_host)
         loader.read_bytes = self.micro_batch * JPEG_BYTES
-        loader.requests = self.micro_batch
+        loader.requests = SHARD_READS
         loader.decode_ns = self.micro_batch * self.pixels * self.pixels * DECODE_NS_A_PIXEL
 
     def places(self, ranks: int, machine: Machine) -> Places:

@@ -26,7 +26,14 @@ class TwinDynamics(Dynamics):
         super().__init__(job, program)
         expected = expect(program)
         # Where workers run, and what that costs whom, is known better than in general.
-        alone = replace(job, loader=replace(job.loader, workers=0, decode_ns=0))
+        twin, host = twin_of(job), job.host
+        # Competitors take less of each rank where ranks share a core already.
+        beside = -(-job.places.ranks // twin.cores) if twin.pinned else 1
+        alone = replace(
+            job,
+            loader=replace(job.loader, workers=0, decode_ns=0),
+            host=replace(host, hog_duty_q16=host.hog_duty_q16 // beside),
+        )
         self._cpu = cpu_time(alone, expected)
         self._preemption = self._cpu.losses.preemption(self._chance_ns)
         self._fetching = TwinFetching(job, program.batches, expected)

@@ -122,12 +122,14 @@ class NotedRun:
         self._job.host.memory_traffic_q16.update(dict.fromkeys(hosts, factor))
 
     def _crowd(self, count: int, core: int | None) -> None:
-        """Give each rank those on its core; unpinned ones, and ranks, share all cores evenly."""
+        """Give each rank those on its core; unpinned ones spread evenly, on idle cores first."""
         host, twin, places = self._job.host, self._twin, self._job.places
         if not twin.pinned:
             host.hogs.update(dict.fromkeys(range(places.hosts), count))
             return
-        cores = range(twin.cores) if core is None else [core % twin.cores]
+        cores = [*range(twin.cores)] if core is None else [core % twin.cores]
+        if core is None and count <= twin.cores - places.ranks:
+            cores = cores[places.ranks :]
         for each in cores:
             twin.crowd_q16[each] = count * host.hog_duty_q16 // len(cores)
         for rank in range(places.ranks):

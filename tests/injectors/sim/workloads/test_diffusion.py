@@ -8,6 +8,7 @@ from injectors.sim.launches import Launch
 from injectors.sim.machine import MACHINES
 from injectors.sim.program import Kind, Program
 from injectors.sim.program_checks import problems
+from injectors.sim.run import seconds
 from injectors.sim.tape import Layer
 from injectors.sim.workloads.blocks import Blocks
 from injectors.sim.workloads.convolution import Images
@@ -86,3 +87,13 @@ def test_compiled_norms_do_the_activation_as_well() -> None:
     assert not any("silu" in path for path in names(compiled, "down0/"))
     launches = [sum(op.kind == Kind.KERNEL for op in each.ops) for each in (eager, compiled)]
     assert launches[1] < launches[0]
+
+
+def test_steps_of_small_batches_take_what_launching_takes() -> None:
+    took = []
+    for batch in (1, 2, 8):
+        workload = Diffusion(micro_batch=batch)
+        job = job_of(workload, ranks=1)
+        took.append(seconds(job, workload.compile(job)))
+    assert took[1] < 1.02 * took[0]
+    assert took[2] > 1.3 * took[0]

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from injectors.sim.job import Job
+from injectors.sim.job import ONE, Job
 from injectors.sim.machine import MACHINES
 from injectors.sim.program import Kind, Op, Program
 from injectors.sim.program_checks import problems
+from injectors.sim.run import seconds
 from injectors.sim.workloads.recommender import Recommender
 
 SMALL = Recommender(
@@ -89,3 +90,17 @@ def test_tables_must_come_out_even(ranks: int) -> None:
 def test_a_thousand_ranks_hold_a_part_of_a_table_each() -> None:
     places = Recommender().places(1024, MACHINES["h100"])
     assert (places.data, places.hosts) == (1024, 128)
+
+
+def test_all_ranks_wait_for_the_one_that_serves_most_rows() -> None:
+    job = job_of(Recommender())
+    even = seconds(job, Recommender().compile(job))
+    job.routing.row_share_q16 = dict.fromkeys(range(8), ONE * 6 // 7) | {3: 2 * ONE}
+    assert seconds(job, Recommender().compile(job)) > 1.3 * even
+
+
+def test_a_slow_host_slows_the_exchange_of_rows() -> None:
+    job = job_of(Recommender(), ranks=16)
+    usual = seconds(job, Recommender().compile(job))
+    job.network.nic_q16 = {1: ONE // 4}
+    assert seconds(job, Recommender().compile(job)) > 1.5 * usual

@@ -8,6 +8,7 @@ from injectors.sim.launches import Launch
 from injectors.sim.machine import MACHINES
 from injectors.sim.program import Kind, Op, Program
 from injectors.sim.program_checks import problems
+from injectors.sim.run import simulate
 from injectors.sim.workloads.vision import Vision
 
 RESNET_50 = 25_557_032  # parameters, as of torchvision's model
@@ -114,3 +115,12 @@ def test_config_has_only_numbers_and_texts() -> None:
     config = Vision().config()
     assert config["blocks"] == "3-4-6-3"
     assert all(isinstance(value, int | str | bool) for value in config.values())
+
+
+@pytest.mark.parametrize(("times", "waits"), [(1, False), (4, True)])
+def test_ranks_wait_for_batches_that_take_too_long_to_decode(times: int, waits: bool) -> None:
+    job = job_of(Vision(), ranks=2)
+    job.steps = 40
+    job.loader.decode_ns *= times
+    run = simulate(job, Vision().compile(job), sampled=(0,))
+    assert bool(run.waited[2:].any()) == waits
