@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from injectors.sim.job import Job
@@ -20,12 +21,26 @@ THREADS = {Thread.MAIN: "python", Thread.AUTOGRAD: "pt_autograd_0"}
 BEFORE_NS, AFTER_NS = 90_000, 4_000_000  # the profiler starts a little earlier, and stops later
 
 
-def header(job: Job, rank: int, groups: Iterable[Group]) -> str:
+@dataclass(frozen=True)
+class Within:
+    """The larger job that a program is a part of, as each engine of an inference server is.
+
+    Attributes:
+        first_rank: What the program's rank 0 is called there.
+        ranks: How many the whole has.
+    """
+
+    first_rank: int
+    ranks: int
+
+
+def header(job: Job, rank: int, within: Within, groups: Iterable[Group]) -> str:
     """Write the document's begin, up to its list of events.
 
     Args:
         job: What was recorded.
-        rank: Whose trace it is.
+        rank: Whose trace it is, as the program counts.
+        within: What ranks are called.
         groups: Process groups that the rank is in.
     """
     gpu, per_host = job.machine.gpu, job.machine.gpus_per_host
@@ -33,8 +48,8 @@ def header(job: Job, rank: int, groups: Iterable[Group]) -> str:
         "schemaVersion": 1,
         "deviceProperties": [_properties(gpu, number) for number in range(per_host)] if gpu else [],
     }
-    if job.places.ranks > 1:
-        found["distributedInfo"] = _distributed(job, rank, list(groups))
+    if within.ranks > 1:
+        found["distributedInfo"] = _distributed(job, rank, within, list(groups))
     found |= {"record_shapes": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 0}
     # With spaces as the profiler writes them: some readers look for `"rank": N` in the text.
     return json.dumps(found)[:-1] + ', "traceEvents": [\n'
@@ -61,12 +76,12 @@ def _properties(gpu: Gpu, number: int) -> dict[str, Any]:
     }
 
 
-def _distributed(job: Job, rank: int, groups: list[Group]) -> dict[str, Any]:
+def _distributed(job: Job, rank: int, within: Within, groups: list[Group]) -> dict[str, Any]:
     on_gpu = job.machine.gpu is not None
     found: dict[str, Any] = {
         "backend": "nccl" if on_gpu else "gloo",
-        "rank": rank,
-        "world_size": job.places.ranks,
+        "rank": within.first_rank + rank,
+        "world_size": within.ranks,
         "pg_count": len(groups),
         "pg_config": [
             {

@@ -15,22 +15,31 @@ DEFAULT_GROUP = "default_pg"
 View = tuple[tuple[Group | None, Ends | None], ...]
 
 
-def process_groups(program: Program, rank: int) -> list[Group]:
-    """Return the process groups that a rank is in, the one of all ranks first."""
-    everyone = tuple(range(program.ranks))
+def process_groups(program: Program, rank: int, first_rank: int = 0) -> list[Group]:
+    """Return the process groups that a rank is in, the one of all ranks first.
+
+    Args:
+        program: The step.
+        rank: The rank, as the program counts.
+        first_rank: What the program's rank 0 is called.
+    """
+    everyone = tuple(range(first_rank, first_rank + program.ranks))
     found = [Group(0, DEFAULT_GROUP, everyone)]
     for name, groups in program.groups.items():
-        own = next((tuple(group) for group in groups if rank in group), ())
+        members = next((group for group in groups if rank in group), [])
+        own = tuple(first_rank + member for member in members)
         if own and own != everyone:
             found.append(Group(len(found), name, own))
     return found
 
 
-def view(program: Program, rank: int) -> View:
-    """Return the rank's group and partner in each communication op."""
-    groups = {group.description: group for group in process_groups(program, rank)}
+def view(program: Program, rank: int, first_rank: int = 0) -> View:
+    """Return the rank's group and partner in each communication op; see `process_groups`."""
+    groups = {group.description: group for group in process_groups(program, rank, first_rank)}
     return tuple(
-        (_group(op, groups), _ends(op, rank)) for op in program.ops if op.kind in COMMUNICATION
+        (_group(op, groups), _ends(op, rank, first_rank))
+        for op in program.ops
+        if op.kind in COMMUNICATION
     )
 
 
@@ -40,14 +49,14 @@ def _group(op: Op, groups: Mapping[str, Group]) -> Group:
     return next((groups[name] for name in names if name in groups), groups[DEFAULT_GROUP])
 
 
-def _ends(op: Op, rank: int) -> Ends | None:
+def _ends(op: Op, rank: int, first_rank: int) -> Ends | None:
     if op.kind == Kind.COLLECTIVE:
         return None
     ranks: Sequence[int] = range(len(op.peers)) if op.ranks is None else op.ranks
     if rank not in ranks:
         return Ends(rank, rank)
-    peer = op.peers[ranks.index(rank)]
-    return Ends(rank, peer) if op.kind == Kind.SEND else Ends(peer, rank)
+    own, peer = first_rank + rank, first_rank + op.peers[ranks.index(rank)]
+    return Ends(own, peer) if op.kind == Kind.SEND else Ends(peer, own)
 
 
 class Looks:

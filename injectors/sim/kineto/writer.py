@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from injectors.sim.kineto import document
 from injectors.sim.kineto.cells import CellMaker, Recorded
+from injectors.sim.kineto.document import Within
 from injectors.sim.kineto.filling import Sheet
 from injectors.sim.kineto.look import Looks, View, process_groups, view
 from injectors.sim.kineto.number_writer import Backend
@@ -29,6 +30,7 @@ def write_traces(
     run: Recorded,
     ranks: Sequence[int],
     *,
+    within: Within | None = None,
     with_steps: bool = True,
     backend: Backend = "auto",
 ) -> dict[int, bytes]:
@@ -37,6 +39,7 @@ def write_traces(
     Args:
         run: What was kept of the run.
         ranks: Some of the sampled ones.
+        within: What the program's ranks are called, where it is a part of a larger job.
         with_steps: Whether steps are named `ProfilerStep#N`, as torch.profiler's schedule does.
         backend: "numba", "numpy", or "auto": numba where it is installed. The bytes are the same.
 
@@ -44,7 +47,7 @@ def write_traces(
         Gzip-compressed JSON by rank: times in us since the run's start, as the rank's clock has
         them.
     """
-    writer = _Writer(run, ranks, with_steps, backend)
+    writer = _Writer(run, ranks, within or Within(0, run.job.places.ranks), with_steps, backend)
     return {rank: packed(writer.pieces(rank)) for rank in ranks}
 
 
@@ -58,13 +61,19 @@ class _Page(NamedTuple):
 
 class _Writer:
     def __init__(
-        self, run: Recorded, ranks: Sequence[int], with_steps: bool, backend: Backend
+        self,
+        run: Recorded,
+        ranks: Sequence[int],
+        within: Within,
+        with_steps: bool,
+        backend: Backend,
     ) -> None:
         self._run, self._gpu, self._backend = run, run.job.machine.gpu, backend
+        self._within = within
         self._cells = CellMaker(run)
         spans = spans_of(run.program, with_steps)
         pairs = pairing(run.program, spans)
-        views = {rank: view(run.program, rank) for rank in ranks}
+        views = {rank: view(run.program, rank, within.first_rank) for rank in ranks}
         looks = {
             seen: Looks(run.program, self._gpu, seen, pairs.shown) for seen in set(views.values())
         }
@@ -101,7 +110,8 @@ class _Writer:
         """Yield a rank's document, piece by piece."""
         job, steps = self._run.job, sorted(self._run.kept)
         start_ns, end_ns = self._cells.window_ns(rank)
-        yield document.header(job, rank, process_groups(self._run.program, rank)).encode()
+        groups = process_groups(self._run.program, rank, self._within.first_rank)
+        yield document.header(job, rank, self._within, groups).encode()
         pages = [self._pages[rank, step] for step in steps]
         for page in pages:
             yield page.host.text(rank, page.place)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cases.bundle import RunData
 from injectors.sim.job import Job
-from injectors.sim.kineto import write_traces
+from injectors.sim.kineto import Within, write_traces
 from injectors.sim.run import Run
 from injectors.sim.serving.collected import EngineLog
 from injectors.sim.serving.measure import mean_seconds, warm_up_tokens
@@ -114,6 +114,8 @@ def traces(found: Recording, sampled: Sequence[int]) -> dict[int, bytes]:
     for number, run in enumerate(found.runs):
         own = [rank for rank in sampled if rank // tensor == number]
         if own and run.kept:
-            written = write_traces(run, [r - number * tensor for r in own], with_steps=False)
-            made |= {rank: written[rank - number * tensor] for rank in own}
+            first = number * tensor
+            within, local = Within(first, found.job.places.ranks), [rank - first for rank in own]
+            written = write_traces(run, local, within=within, with_steps=False)
+            made |= {rank: written[rank - first] for rank in own}
     return made

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cases.kineto import parse_trace
-from injectors.sim.kineto import gates, write_traces
+from injectors.sim.kineto import Within, gates, write_traces
 from injectors.sim.program import Label
 from tests.injectors.sim.kineto.conftest import TinyRun, tiny, unpacked
 
@@ -143,6 +143,14 @@ def test_steps_are_named_only_where_asked(tiny_run: TinyRun) -> None:
     trace = unpacked(write_traces(tiny_run, (0,), with_steps=False)[0])
     assert not any("ProfilerStep" in event["name"] for event in trace["traceEvents"])
     assert list(gates.problems(trace)) == []
+
+
+def test_a_later_engine_s_ranks_have_their_own_numbers(tiny_run: TinyRun) -> None:
+    trace = unpacked(write_traces(tiny_run, (1,), within=Within(4, 6))[1])
+    info = trace["distributedInfo"]
+    assert (info["rank"], info["world_size"]) == (5, 6)
+    assert info["pg_config"][0]["ranks"] == [4, 5]
+    assert named(trace, "sm90_gemm", "kernel")["args"]["device"] == 1  # on a host of its own
 
 
 def test_the_header_names_device_and_groups(tiny_run: TinyRun) -> None:
