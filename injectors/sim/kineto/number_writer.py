@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
+from injectors.sim.backends import Backend, wanted
 from injectors.sim.kineto.digits import Bytes, NumpyWriter, Slots
 from injectors.sim.noise import Ints
 
-Backend = Literal["auto", "numba", "numpy"]
 
 
 class NumberWriter(Protocol):
@@ -23,6 +23,7 @@ def number_writer(slots: Slots, backend: Backend = "auto") -> NumberWriter:
     Raises:
         ImportError: The backend is "numba", which is not installed.
     """
+    backend = wanted(backend)
     if backend != "numpy":
         try:
             from injectors.sim.kineto.digits_numba import NumbaWriter

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from injectors.sim.kineto import document
+from injectors.sim.kineto import marks
 from injectors.sim.kineto.cells import CellMaker, Recorded
-from injectors.sim.kineto.document import Within
 from injectors.sim.kineto.filling import Sheet
+from injectors.sim.kineto.header import Within, header
 from injectors.sim.kineto.look import Looks, View, process_groups, view
 from injectors.sim.kineto.number_writer import Backend
 from injectors.sim.kineto.numbering import Numbers, numbered
@@ -111,16 +111,14 @@ class _Writer:
         job, steps = self._run.job, sorted(self._run.kept)
         start_ns, end_ns = self._cells.window_ns(rank)
         groups = process_groups(self._run.program, rank, self._within.first_rank)
-        yield document.header(job, rank, self._within, groups).encode()
+        yield header(job, rank, self._within, groups).encode()
         pages = [self._pages[rank, step] for step in steps]
         for page in pages:
             yield page.host.text(rank, page.place)
         for page in pages:
             yield page.device.text(rank, page.place)
-        tracks = document.tracks(job, self._streams(), start_ns)
-        if self._gpu is not None:
-            tracks += document.gpu_tracks(self._cells.device(rank), self._streams(), start_ns)
-        yield ",\n".join([*tracks, *document.profiler_marks(start_ns, end_ns)]).encode()
+        tracks = marks.tracks(job, self._cells.device(rank), self._streams(), start_ns)
+        yield ",\n".join([*tracks, *marks.profiler_marks(start_ns, end_ns)]).encode()
         yield b"\n]}\n"
 
     def _streams(self) -> list[Stream]:
