@@ -15,10 +15,10 @@ from injectors.fleet.confounders import Setting, setting
 from injectors.fleet.faults import LEAST_JOBS, edits, segment
 from injectors.fleet.fleet import Fleet
 from injectors.fleet.parameters import Edit, matches
-from injectors.fleet.settings import Arm, FleetGroup
+from injectors.fleet.period import Period, Periods
+from injectors.fleet.settings import Arm
 from injectors.fleet.steps import Steps, run
 from injectors.fleet.traffic import Traffic
-from injectors.fleet.world import World
 from injectors.sim import noise
 
 WEATHER = "thermal_throttle"  # what a warm period would be called, did it cost anything
@@ -29,38 +29,32 @@ class Trial:
     """One arm under its group's key: all that is random follows from the key and from names.
 
     Attributes:
-        group: The group's settings.
+        periods: The group's periods.
         arm: The arm.
-        key: The group's key.
     """
 
-    group: FleetGroup
+    periods: Periods
     arm: Arm
-    key: int
 
     @cached_property
     def _arm_key(self) -> int:
-        return noise.key(self.key, "arm", self.arm.name)
+        return noise.key(self.periods.key, "arm", self.arm.name)
 
     @cached_property
     def setting(self) -> Setting:
         """What the arm's confounders make of the two periods."""
-        return setting(self.group, self.arm, Fleet(self.group, self.key))
+        group = self.periods.group
+        return setting(group, self.arm, Fleet(group, self.periods.key))
 
     @cached_property
-    def fleet(self) -> Fleet:
-        """The machines."""
-        return Fleet(self.group, self.key, self.setting.scattered)
-
-    @cached_property
-    def earlier(self) -> World:
+    def earlier(self) -> Period:
         """The reference period."""
-        return World(self.fleet, self.setting.traffic[0], later=False)
+        return self.periods.get(self.setting.traffic[0], False, self.setting.scattered)
 
     @cached_property
-    def later(self) -> World:
+    def later(self) -> Period:
         """The period that is asked about."""
-        return World(self.fleet, self.setting.traffic[1], later=True)
+        return self.periods.get(self.setting.traffic[1], True, self.setting.scattered)
 
     @cached_property
     def segment(self) -> dict[str, str]:
@@ -70,8 +64,9 @@ class Trial:
         """
         if self.arm.fault is None:
             return {}
-        plain = World(self.fleet, Traffic(long_percent=self.group.long_percent), later=True)
-        return segment(self.fleet, plain, self.arm.fault, self._arm_key)
+        ordinary = Traffic(long_percent=self.periods.group.long_percent)
+        plain = self.periods.get(ordinary, True, self.setting.scattered)
+        return segment(plain.world, self.arm.fault, self._arm_key)
 
     @cached_property
     def injections(self) -> tuple[tuple[str, tuple[Edit, ...]], ...]:
@@ -87,7 +82,7 @@ class Trial:
     def steps(self, injected: Sequence[int]) -> Steps:
         """Time the later period's steps with some of the injections, by number."""
         chosen = [edit for number in injected for edit in self.injections[number][1]]
-        return run(self.later, [*self.setting.gains, *chosen])
+        return run(self.later.world, [*self.setting.gains, *chosen])
 
     @cached_property
     def shipped(self) -> Steps:
@@ -97,7 +92,7 @@ class Trial:
     @cached_property
     def affected(self) -> NDArray[np.bool_]:
         """Jobs of the segment, whose steps the label compares."""
-        return matches(self.later.columns, self.segment)
+        return matches(self.later.world.columns, self.segment)
 
     def seconds(self) -> dict[str, tuple[float, ...]]:
         """Mean seconds of a step of the segment's jobs under every set of the injections.

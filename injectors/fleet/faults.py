@@ -96,7 +96,7 @@ FLEET_FAULTS: dict[str, FleetFault] = {
 }
 
 
-def segment(fleet: Fleet, world: World, injected: Injected, arm_key: int) -> dict[str, str]:
+def segment(world: World, injected: Injected, arm_key: int) -> dict[str, str]:
     """Choose the segment of a fault: a new version, or a machine, GPU or value drawn by key.
 
     Raises:
@@ -104,7 +104,7 @@ def segment(fleet: Fleet, world: World, injected: Injected, arm_key: int) -> dic
     """
     fault, found = FLEET_FAULTS[injected.cause], dict[str, str]()
     for column in injected.columns:
-        options = _options(fleet, world, column, fault.configs, found)
+        options = _options(world, column, fault.configs, found)
         if not options:
             raise ValueError(f"no {column} of this fleet can have {injected.cause}")
         drawn = noise.below(noise.keys(arm_key, "segment", column), len(options))
@@ -125,9 +125,10 @@ def edits(injected: Injected, where: Mapping[str, str], arm_key: int) -> tuple[E
 
 
 def _options(
-    fleet: Fleet, world: World, column: str, configs: tuple[str, ...] | None, so_far: dict[str, str]
+    world: World, column: str, configs: tuple[str, ...] | None, so_far: dict[str, str]
 ) -> list[str]:
     """Values of a column that can be named, in an order that only the fleet decides."""
+    fleet = world.fleet
     if column in ("driver", "nccl", "framework", "image", "storage"):
         return [fleet.versions[column][2]]  # type: ignore[index]
     if column == "config" and configs:
@@ -139,7 +140,7 @@ def _options(
     enough = [str(v) for v, n in zip(values, counts, strict=True) if v and n >= LEAST_JOBS]
     if column == "gpu_serial":
         fresh = set(fleet.serials(True)[fleet.replaced])
-        return [serial for serial in enough if serial in fresh] or []
+        return [serial for serial in enough if serial in fresh]
     if column == "machine" and fleet.scattered:
         return [_coolest(fleet, enough)]
     return enough

@@ -8,6 +8,7 @@ from functools import cached_property
 from cases.digest import document_digest
 from injectors.fleet.arms import Trial
 from injectors.fleet.making import VERSION, Making
+from injectors.fleet.period import Periods
 from injectors.fleet.settings import FleetGroup, read_matrix
 from injectors.sim import noise
 from injectors.sim.made import MadeCase, MadeGroup
@@ -48,8 +49,9 @@ class Group:
         """Simulate every arm and keep the cases whose labels hold; the twin comes first."""
         made: list[MadeCase] = []
         refused: dict[str, str] = {}
+        periods = Periods(self.settings, self.key)
         for number, arm in enumerate(self.settings.arms):
-            making = Making(Trial(self.settings, arm, self.key), self.name, self.private_seed)
+            making = Making(Trial(periods, arm), self.name, self.private_seed)
             found = making.make(made[0].info.id if made else None)
             if not isinstance(found, str):
                 made.append(found)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from injectors.fleet.alike import typical_ns
+from injectors.fleet.period import Period
 from injectors.fleet.steps import Steps
 from injectors.fleet.world import World
 from injectors.sim import noise
@@ -38,9 +38,9 @@ class Ends:
         return ~(self.failed | self.killed)
 
 
-def jobs_table(world: World, steps: Steps, withheld: Sequence[str] = ()) -> pd.DataFrame:
+def jobs_table(period: Period, steps: Steps, withheld: Sequence[str] = ()) -> pd.DataFrame:
     """Write the table of a period's jobs; the columns `withheld` hold nothing."""
-    ended = ends(world, steps)
+    world, ended = period.world, ends(period, steps)
     frame = pd.DataFrame({**_named(world), **_counted(world, steps, ended), **_measured(steps)})
     frame.loc[frame["gpu_serial"] == "", "gpu_serial"] = None
     frame["throughput"] = _throughput(world, steps.step_ns)
@@ -51,10 +51,10 @@ def jobs_table(world: World, steps: Steps, withheld: Sequence[str] = ()) -> pd.D
     return frame
 
 
-def ends(world: World, steps: Steps) -> Ends:
+def ends(period: Period, steps: Steps) -> Ends:
     """Let each job do its steps until they are done, it fails, or the time it asked for is up."""
-    keys = world.jobs.keys
-    planned = np.maximum(world.jobs.budget_ns // typical_ns(world), 20)
+    world, keys = period.world, period.world.jobs.keys
+    planned = np.maximum(world.jobs.budget_ns // period.expected_ns, 20)
     # The mean step is a little above the median one.
     mean_ns = steps.step_ns + noise.scale_q16(
         steps.step_ns // 250, noise.exponential_q16(noise.extend(keys, "mean"))

@@ -111,10 +111,9 @@ class World:
 
     @cached_property
     def batch(self) -> Ints:
-        """Samples of a step and rank: what fits into the card's memory."""
-        fitting = self.of_model("batch") * self.of_card("memory_gib") * self.of_short_input("sizes")
-        scaled = fitting * self.of_recipe("batch_percent") // (24 * 100)
-        return np.asarray(np.maximum(scaled // self.of_model("sizes"), 1))
+        """Samples of a step and rank: what fits into the card's memory, long inputs or short."""
+        fitting = self.of_model("batch") * self.of_card("memory_gib")
+        return np.asarray(np.maximum(fitting * self.of_recipe("batch_percent") // (24 * 100), 1))
 
     def of_short_input(self, attribute: str) -> Ints:
         """A pair's first entry: an attribute of each job's model for short inputs."""
