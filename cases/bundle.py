@@ -55,7 +55,8 @@ def write_case(
     info: CaseInfo,
     tables: Mapping[str, pd.DataFrame],
     traces: Mapping[int, bytes],
-    reference: RunData | None,
+    reference: RunData | Path | None,
+    quick: bool = False,
 ) -> str:
     """Write one case and return its digest; a half-written folder never appears.
 
@@ -64,7 +65,9 @@ def write_case(
         info: The public description; `signals.present` must name what is given here.
         tables: Signal tables by name.
         traces: Gzip-compressed Kineto traces by rank.
-        reference: The reference run of a regression case, None for an audit case.
+        reference: The reference run of a regression case, None for an audit case; or the folder
+            of a case that has the same one.
+        quick: Rather fast than small; the digest is the same.
     """
     if folder.name != info.id:
         raise BundleError("must be named as the case's id", where=folder, found=info.id)
@@ -74,8 +77,11 @@ def write_case(
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         write_record(beside / CASE_FILE, info)
-        _write_run(beside, RunData(tables, traces))
-        _write_run(beside / REFERENCE, reference or RunData())
+        _write_run(beside, RunData(tables, traces), quick)
+        if isinstance(reference, Path):
+            shutil.copytree(reference / REFERENCE, beside / REFERENCE)
+        else:
+            _write_run(beside / REFERENCE, reference or RunData(), quick)
         digest = read_case_digest(beside)
         beside.chmod(0o755)
         beside.rename(folder)
@@ -85,13 +91,13 @@ def write_case(
     return digest
 
 
-def _write_run(folder: Path, run: RunData) -> None:
+def _write_run(folder: Path, run: RunData, quick: bool) -> None:
     for name, frame in run.tables.items():
         if name not in TABLES:
             raise BundleError(f"must be among {list(TABLES)}", where=folder, found=name)
-        write_table(folder / "signals" / f"{name}.parquet", to_arrow(name, frame))
+        write_table(folder / "signals" / f"{name}.parquet", to_arrow(name, frame), quick)
     for rank, packed in run.traces.items():
-        write_trace(folder / "traces" / trace_name(rank), packed)
+        write_trace(folder / "traces" / trace_name(rank), packed, quick)
 
 
 def read_case_digest(folder: Path) -> str:
@@ -184,9 +190,20 @@ def write_suite_info(
     labels_kind: Literal["public", "private_seed"],
     taxonomy: Taxonomy,
     labels_folder: Path,
+    known: Mapping[str, str] | None = None,
 ) -> SuiteInfo:
-    """Write suite.json from the cases, labels and taxonomy as they are now."""
-    cases = {case_id: read_case_digest(folder / case_id) for case_id in _case_folders(folder)}
+    """Write suite.json from the cases, labels and taxonomy as they are now.
+
+    Args:
+        folder, name, title, labels_kind, taxonomy: Of the suite.
+        labels_folder: Where its labels lie.
+        known: Digests of cases that need not be read again.
+    """
+    known = known or {}
+    cases = {
+        case_id: known.get(case_id) or read_case_digest(folder / case_id)
+        for case_id in _case_folders(folder)
+    }
     if not cases:
         raise BundleError("must hold at least one case", where=folder)
     info = SuiteInfo(

@@ -144,7 +144,7 @@ class _StrictLoader(yaml.SafeLoader):
 # YAML 1.1 reads 1e-3 as a string; people mean a number.
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d[\d_]*)(\.[\d_]*)?[eE][-+]?\d+|[-+]?\d[\d_]*\.[\d_]*|[-+]?\.\d+"),
+    re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?[eE][-+]?\d+|\d[\d_]*\.[\d_]*|\.\d+)$"),
     list("-+0123456789."),
 )
 

@@ -21,12 +21,22 @@ def trace_digest(path: Path) -> str:
         BundleError: its header holds a name, date or comment, which no digest covers.
     """
     packed = path.read_bytes()
-    if packed[3:8] != bytes(5):
+    if not _is_bare(packed):
         raise BundleError("must be gzip without name, date or comment", where=path)
     return bytes_digest(gunzip(packed, path, MAX_UNPACKED_BYTES))
 
 
-def write_trace(path: Path, packed: bytes) -> None:
-    """Write a gzip-compressed trace again, without the file name and date that gzip keeps."""
-    content = gunzip(packed, path, MAX_UNPACKED_BYTES)
-    write_bytes(path, gzip.compress(content, compresslevel=9, mtime=0))
+def write_trace(path: Path, packed: bytes, quick: bool = False) -> None:
+    """Write a gzip-compressed trace again, without the file name and date that gzip keeps.
+
+    Quickly it is written as it is, where it holds neither.
+    """
+    if not (quick and _is_bare(packed)):
+        content = gunzip(packed, path, MAX_UNPACKED_BYTES)
+        packed = gzip.compress(content, compresslevel=9, mtime=0)
+    write_bytes(path, packed)
+
+
+def _is_bare(packed: bytes) -> bool:
+    """Whether no name, date or comment stands in the header."""
+    return packed[3:8] == bytes(5)

@@ -1,27 +1,55 @@
-"""The last step of a suite: on which rival cases each witness is false."""
+"""The last step of a suite: rival cases are asked each witness, and what stands is described."""
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, as_completed
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
+from cases.bundle import SUITE_FILE, Suite, truth_digests, write_suite_info
 from cases.case import Case
+from cases.digest import suite_digest
 from cases.documents import read_record, write_record
 from cases.errors import EvalHarnessError
 from cases.taxonomy import Taxonomy
 from cases.truth import Truth
 from cases.witness import holds
 from injectors.build import Places
+from injectors.matrix import JournalLine
 from injectors.rivals import rivals
+from injectors.workers import Workers
 
 Progress = Callable[[str, int, int], None]
+REFUSED = "refused"  # folder beside the labels that says why cases were taken out in the end
+Asked = tuple[str, str]  # whose witness, and its query
+
+
+def finish(
+    target: Places,
+    name: str,
+    title: str,
+    kind: Literal["public", "private_seed"],
+    lines: Iterable[JournalLine],
+    workers: Workers,
+    progress: Progress,
+) -> None:
+    """Refuse what can't be told from its rivals, and write suite.json if any case is left."""
+    digests = {case: digest for line in lines for case, digest in line.digests.items()}
+    taxonomy = Taxonomy.load()
+    confused = name_false_rivals(target, taxonomy, workers, progress)
+    for case, rival in confused.items():
+        _refuse(target, case, f"its witness is true on its rival {rival} as well")
+        del digests[case]
+    if digests:
+        write_suite_info(target.cases, name, title, kind, taxonomy, target.labels, digests)
 
 
 def name_false_rivals(
-    target: Places, taxonomy: Taxonomy, pool: Executor, progress: Progress
+    target: Places, taxonomy: Taxonomy, workers: Workers, progress: Progress
 ) -> dict[str, str]:
     """Write into each label which rival cases its witness is false on, its twin first.
 
@@ -33,34 +61,41 @@ def name_false_rivals(
     """
     names = sorted(path.stem for path in target.labels.glob("*.json"))
     truths = {name: read_record(target.labels / f"{name}.json", Truth) for name in names}
-    asked: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    asked: dict[str, list[Asked]] = defaultdict(list)
     for name, truth in truths.items():
         if truth.witness is not None:
             for other in rivals(truth, truths, taxonomy):
                 asked[other].append((name, truth.witness.sql))
-    futures = [pool.submit(answers_on, target.cases / case, own) for case, own in asked.items()]
     false_on: dict[str, list[str]] = defaultdict(list)
     true_on: dict[str, list[str]] = defaultdict(list)
-    for done, future in enumerate(as_completed(futures), 1):
-        case, answers = future.result()
-        for owner, answer in answers.items():
+    answers = workers.each(partial(_answers_of, target.cases), list(asked.items()))
+    for done, (case, found) in enumerate(answers, 1):
+        for owner, answer in found.items():
             (true_on if answer else false_on)[owner].append(case)
-        progress("witnesses", done, len(futures))
+        progress("witnesses", done, len(asked))
+    # Those that will be refused are no cases of the suite.
+    left = {name: sorted({*cases} - {*true_on}) for name, cases in false_on.items()}
     for name, truth in truths.items():
-        if truth.witness is None:
-            continue
-        twins = [truth.twin] if truth.twin else []
-        # Those that will be refused are no cases of the suite.
-        others = sorted(set(false_on[name]) - set(true_on))
-        witness = truth.witness.model_copy(update={"false_on": (*twins, *others)})
-        if witness != truth.witness:
-            write_record(
-                target.labels / f"{name}.json", truth.model_copy(update={"witness": witness})
-            )
-    return {name: min(cases) for name, cases in true_on.items()}
+        _promise(target, truth, left.get(name, []))
+    return {name: min(cases) for name, cases in sorted(true_on.items())}
 
 
-def answers_on(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[str, dict[str, bool]]:
+def _answers_of(cases: Path, item: tuple[str, Sequence[Asked]]) -> tuple[str, dict[str, bool]]:
+    return answers_on(cases / item[0], item[1])
+
+
+def _promise(target: Places, truth: Truth, others: Sequence[str]) -> None:
+    """Write on which cases the witness is false, if the label doesn't say so already."""
+    if truth.witness is None:
+        return
+    twins = [truth.twin] if truth.twin else []
+    witness = truth.witness.model_copy(update={"false_on": (*twins, *others)})
+    if witness != truth.witness:
+        label = truth.model_copy(update={"witness": witness})
+        write_record(target.labels / f"{truth.id}.json", label)
+
+
+def answers_on(folder: Path, asked: Sequence[Asked]) -> tuple[str, dict[str, bool]]:
     """Return a case's id and which owners' witnesses are true on it, those that can be asked."""
     case = Case.open(folder)
     answers: dict[str, bool] = {}
@@ -71,3 +106,50 @@ def answers_on(folder: Path, asked: Sequence[tuple[str, str]]) -> tuple[str, dic
                 known[sql] = holds(case, sql)
             answers[owner] = known[sql]
     return folder.name, answers
+
+
+def _refuse(target: Places, case: str, reason: str) -> None:
+    file = target.labels / REFUSED / f"{case}.txt"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(reason + "\n", encoding="utf-8")
+    shutil.rmtree(target.cases / case)
+    (target.labels / f"{case}.json").unlink()
+
+
+def forget_refused(target: Places) -> None:
+    """Take away why cases were refused: their groups are made again, and all is asked again."""
+    shutil.rmtree(target.labels / REFUSED, ignore_errors=True)
+
+
+def is_finished(target: Places, name: str, lines: Sequence[JournalLine | None]) -> bool:
+    """Whether the suite is there as these groups make it: nothing is missing, nothing is more."""
+    if any(line is None for line in lines) or not (target.cases / SUITE_FILE).exists():
+        return False
+    try:
+        suite = Suite.open(target.cases)
+    except EvalHarnessError:
+        return False
+    made = {case for line in lines if line for case in line.made}
+    refused = {path.stem for path in target.labels.glob(f"{REFUSED}/*.txt")}
+    labels = {path.stem for path in target.labels.glob("*.json")}
+    if (
+        suite.info.name != name
+        or {*suite.case_ids} | refused != made
+        or {*suite.case_ids} != labels
+    ):
+        return False
+    truths = truth_digests(target.labels, labels)
+    stated = suite_digest(suite.info.cases, truths, Taxonomy.load().digest)
+    there = all((target.cases / case).is_dir() for case in labels)
+    return there and not suite.unlisted and stated == suite.info.digest
+
+
+def drop_strangers(target: Places, lines: Iterable[JournalLine]) -> None:
+    """Remove cases that no finished group of this plan made: of an older plan, or half done."""
+    wanted = {case for line in lines for case in line.made}
+    for folder in target.cases.glob("[!.]*"):
+        if folder.is_dir() and folder.name not in wanted:
+            shutil.rmtree(folder)
+    for label in target.labels.glob("*.json"):
+        if label.stem not in wanted:
+            label.unlink()

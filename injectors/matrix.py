@@ -60,13 +60,17 @@ CAPABILITIES: dict[str, Callable[[], Capability]] = {
 
 
 class JournalLine(Record):
-    """One finished scenario: what was made of it, what was refused and why."""
+    """One finished scenario: what was made of it, what was refused and why.
+
+    `digests` are those of the cases that were made, where they are known.
+    """
 
     format: str = "evalharness.journal/1.0"
     scenario: str
     digest: str
     made: tuple[str, ...]
     refused: dict[str, str] = {}
+    digests: dict[str, str] = {}
 
 
 def places(out: Path, suite: str) -> Places:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
-from cases.bundle import write_case
+from cases.bundle import RunData, write_case
 from cases.case import Case
 from cases.documents import write_record
 from cases.errors import QueryError
@@ -17,34 +18,81 @@ from injectors.sim.made import MadeCase, MadeGroup
 
 def write_group(group: MadeGroup, digest: str, target: Places) -> JournalLine:
     """Write a group's cases and labels; returns what was made and what was refused."""
-    made: list[str] = []
-    refused = dict(group.refused)
+    writer, refused = _Writer(target), dict(group.refused)
     for case in group.cases:
-        problem = write_one(case, target, set(made))
-        if problem is None:
-            made.append(case.info.id)
-        else:
+        problem = writer.write(case)
+        if problem is not None:
             refused[f"{group.name}/{case.info.id}"] = problem
-    return JournalLine(scenario=group.name, digest=digest, made=tuple(made), refused=refused)
+    return JournalLine(
+        scenario=group.name,
+        digest=digest,
+        made=tuple(writer.digests),
+        refused=refused,
+        digests=writer.digests,
+    )
 
 
-def write_one(case: MadeCase, target: Places, made: set[str]) -> str | None:
-    """Write one case with its label, or say why it is refused."""
-    folder, truth = target.cases / case.info.id, case.truth
-    if truth.twin is not None and truth.twin not in made:
-        return "its healthy twin was refused"
-    shutil.rmtree(folder, ignore_errors=True)
-    write_case(folder, case.info, case.tables, case.traces, case.reference)
-    try:
-        problem = witness_problem(truth, target)
-        if problem is None:
-            write_record(target.labels / f"{case.info.id}.json", promised(truth))
-    except BaseException:
-        shutil.rmtree(folder)  # no case without its label
-        raise
-    if problem is not None:
-        shutil.rmtree(folder)
-    return problem
+class _Writer:
+    """Writes one case after the other; what cases share is written and opened once.
+
+    Attributes:
+        digests: Of the cases that were written, by id.
+    """
+
+    def __init__(self, target: Places) -> None:
+        self._target = target
+        self._references: dict[int, tuple[RunData, Path]] = {}
+        self._twins: dict[str, Case] = {}
+        self.digests: dict[str, str] = {}
+
+    def write(self, case: MadeCase) -> str | None:
+        """Write one case with its label, or say why it is refused."""
+        folder, truth = self._target.cases / case.info.id, case.truth
+        if truth.twin is not None and truth.twin not in self.digests:
+            return "its healthy twin was refused"
+        shutil.rmtree(folder, ignore_errors=True)
+        reference = self._reference(case)
+        digest = write_case(folder, case.info, case.tables, case.traces, reference, quick=True)
+        try:
+            problem = self._witness_problem(truth)
+            if problem is None:
+                write_record(self._target.labels / f"{truth.id}.json", promised(truth))
+        except BaseException:
+            shutil.rmtree(folder)  # no case without its label
+            raise
+        if problem is not None:
+            shutil.rmtree(folder)
+            return problem
+        self.digests[truth.id] = digest
+        if case.reference is not None:
+            self._references.setdefault(id(case.reference), (case.reference, folder))
+        return None
+
+    def _reference(self, case: MadeCase) -> RunData | Path | None:
+        """Where a case that was written has the same reference run, its folder."""
+        if case.reference is None:
+            return None
+        _, folder = self._references.get(id(case.reference), (None, None))
+        return folder or case.reference
+
+    def _witness_problem(self, truth: Truth) -> str | None:
+        """Try the witness on its case and on the twin."""
+        if truth.witness is None:
+            return None
+        sql, says = truth.witness.sql, truth.witness.says
+        try:
+            if not holds(Case.open(self._target.cases / truth.id), sql):
+                return f"its witness is not true on it: the signals don't show that {says}"
+            if truth.twin and holds(self._twin(truth.twin), sql):
+                return f"its witness is true on its healthy twin as well: {says}"
+        except QueryError as error:
+            return f"its witness can't be asked: {error}"
+        return None
+
+    def _twin(self, case: str) -> Case:
+        if case not in self._twins:
+            self._twins[case] = Case.open(self._target.cases / case)
+        return self._twins[case]
 
 
 def promised(truth: Truth) -> Truth:
@@ -53,19 +101,3 @@ def promised(truth: Truth) -> Truth:
         return truth
     witness = truth.witness.model_copy(update={"false_on": (truth.twin,)})
     return truth.model_copy(update={"witness": witness})
-
-
-def witness_problem(truth: Truth, target: Places) -> str | None:
-    """Try the witness on its case and on the twin."""
-    if truth.witness is None:
-        return None
-    try:
-        if not holds(Case.open(target.cases / truth.id), truth.witness.sql):
-            return (
-                f"its witness is not true on it: the signals don't show that {truth.witness.says}"
-            )
-        if truth.twin and holds(Case.open(target.cases / truth.twin), truth.witness.sql):
-            return f"its witness is true on its healthy twin as well: {truth.witness.says}"
-    except QueryError as error:
-        return f"its witness can't be asked: {error}"
-    return None

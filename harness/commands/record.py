@@ -99,9 +99,9 @@ def _record(scenarios: Sequence[Scenario], out: Path, suite: str) -> None:
 
 
 def _simulate(scenarios: Sequence[Scenario], out: Path, suite: str) -> None:
+    from injectors.building import build_groups
     from injectors.matrix import places
     from injectors.sim.backend import Group
-    from injectors.suites import build_groups
 
     groups = [Group(item) for item in scenarios]
     target, title = places(out, suite), f"Simulated cases of {suite}"

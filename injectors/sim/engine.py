@@ -17,6 +17,7 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
+from injectors.sim.backends import wanted
 from injectors.sim.compiled import Compiled, compile_program
 from injectors.sim.noise import extend, key
 from injectors.sim.noise_classes import Spread, ordinary
@@ -33,7 +34,6 @@ from injectors.sim.program import (
 from injectors.sim.program_checks import problems
 from injectors.sim.state import Given, Interpreter, absent_times, beginning, given, shapes
 
-BACKENDS = ("auto", "numba", "numpy")
 PER_OP = 6  # of the arrays of times; the others have a row for each batch
 
 
@@ -44,7 +44,7 @@ class Engine:
         program: What a step does.
         loader: How batches are handed out.
         seed: Of all noise.
-        backend: "numba", "numpy", or "auto": numba where it is installed.
+        backend: "numba", "numpy", or "auto": see injectors.sim.backends.
         spread: Tables of noise; None for those of real jobs.
         queue_depth: Launches that may be outstanding on a stream.
 
@@ -130,8 +130,7 @@ def columns(times: StepTimes, ranks: Sequence[int]) -> StepTimes:
 def _interpreter(
     backend: str, compiled: Compiled, spread: Spread, loader: LoaderShape
 ) -> tuple[str, Interpreter]:
-    if backend not in BACKENDS:
-        raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}")
+    backend = wanted(backend)
     if backend != "numpy":
         try:
             from injectors.sim.engine_numba import NumbaInterpreter

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from injectors.sim.backends import Backend
 from injectors.sim.kineto.anchors import LOST_BITS, at, field
 from injectors.sim.kineto.cells import Cells
 from injectors.sim.kineto.digits import Bytes, squeezed, widths
 from injectors.sim.kineto.items import Items
-from injectors.sim.kineto.number_writer import Backend, number_writer
+from injectors.sim.kineto.number_writer import number_writer
 from injectors.sim.kineto.shapes import DECIMALS
 from injectors.sim.kineto.sources import Sources, sources_of
 from injectors.sim.kineto.template import template_of

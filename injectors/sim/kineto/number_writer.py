@@ -9,7 +9,6 @@ from injectors.sim.kineto.digits import Bytes, NumpyWriter, Slots
 from injectors.sim.noise import Ints
 
 
-
 class NumberWriter(Protocol):
     """Writes numbers into the same places of one text after the other."""
 

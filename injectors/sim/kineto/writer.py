@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from injectors.sim.backends import Backend
 from injectors.sim.kineto import marks
 from injectors.sim.kineto.cells import CellMaker, Recorded
 from injectors.sim.kineto.filling import Sheet
 from injectors.sim.kineto.header import Within, header
 from injectors.sim.kineto.look import Looks, View, process_groups, view
-from injectors.sim.kineto.number_writer import Backend
 from injectors.sim.kineto.numbering import Numbers, numbered
 from injectors.sim.kineto.packing import packed
 from injectors.sim.kineto.pairing import pairing, spans_of
