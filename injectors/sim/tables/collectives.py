@@ -19,6 +19,7 @@ from injectors.sim.run import Collected, Run
 from injectors.sim.tables.traffic import COMMUNICATION, operation, payload
 
 US = 1000
+GLOO_GROUPS = {"default_pg": "default"}  # as the recorder of CPU jobs names it
 LATE_NS = 2_000  # mean lateness of what the recorder notes about the device
 ELEMENT_TYPES = {
     "c10::BFloat16": "bfloat16",
@@ -33,16 +34,17 @@ ELEMENT_TYPES = {
 def collective_table(run: Run, clocks: Clocks) -> pd.DataFrame:
     """Return the rows, one a rank and collective; empty where ranks never talk."""
     groups: dict[str, list[Op]] = {}
+    names = GLOO_GROUPS if run.job.machine.gpu is None else {}
     for op in run.program.ops:
         if op.kind in COMMUNICATION and op.label.collective is not None:
-            groups.setdefault(op.label.collective.group, []).append(op)
-    names = sorted(groups)
-    frames = [_rows(run, clocks, name, groups[name]) for name in names]
+            group = op.label.collective.group
+            groups.setdefault(names.get(group, group), []).append(op)
+    frames = [_rows(run, clocks, name, groups[name]) for name in sorted(groups)]
     if not frames:
         return pd.DataFrame()
-    group = np.repeat(np.arange(len(names)), [len(frame) for frame in frames])
+    number = np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
     whole = pd.concat(frames, ignore_index=True)
-    return whole.iloc[np.lexsort((whole["seq"], group, whole["rank"]))].reset_index(drop=True)
+    return whole.iloc[np.lexsort((whole["seq"], number, whole["rank"]))].reset_index(drop=True)
 
 
 def _rows(run: Run, clocks: Clocks, group: str, ops: Sequence[Op]) -> pd.DataFrame:

@@ -22,6 +22,7 @@ UNNAMED = "system"  # what recorders call what they don't know
 WORKING = ("java", "ffmpeg", "rsync", "cc1plus", "mongod", "node", "clang", "postgres")
 LOW_Q16 = ONE // 5  # of the hosts have one
 DELAY_Q16 = 164  # 0.25 %: anybody waits for a core now and then
+HOG_PERIOD_NS = SECOND_NS // 10
 READ_NS_A_BYTE = 1_000  # an agent reads a megabyte in a CPU second
 
 
@@ -99,34 +100,50 @@ def _low(job: Job, host: int) -> Iterator[Foreign]:
 def _hogs(job: Job, host: int) -> Iterator[Foreign]:
     """What the job's own parameters say that others do on the host."""
     settings, cores = job.host, job.machine.cores
+    nice, duty = settings.hog_nice, settings.hog_duty_q16
+    ranks = job.places.ranks_of_host(host)
     traffic = settings.memory_traffic_q16.get(host, ONE) - ONE
-    pinned = [
-        count
-        for rank, count in settings.pinned_hogs.items()
-        if job.places.host(rank) == host
-    ]  # fmt: skip
-    kinds = (
-        (settings.hogs.get(host, 0), settings.hog_nice, settings.hog_duty_q16, cores),
-        (sum(pinned), settings.hog_nice, settings.hog_duty_q16, 1),
-        (-(-4 * traffic // ONE), 0, ONE, cores),
+    hogs, streams = settings.hogs.get(host, 0), -(-4 * traffic // ONE)
+    kinds = [
+        (hogs, nice, _got_q16(hogs * duty, len(ranks), cores, duty), cores),
+        (streams, 0, _got_q16(streams * ONE, len(ranks), cores, ONE), cores),
+    ]
+    for rank in ranks:
+        pinned = settings.pinned_hogs.get(rank, 0)
+        kinds.append((pinned, nice, _got_q16(pinned * duty, 1, 1, duty), 1))
+    for number, (threads, own_nice, got, allowed) in enumerate(kinds):
+        if threads and got:
+            wanted = ONE if number == 1 else duty
+            yield _hog(job, host, number, threads, own_nice, got, wanted, allowed)
+
+
+def _hog(
+    job: Job, host: int, number: int, threads: int, nice: int, got: int, wanted: int, cores: int
+) -> Foreign:
+    draw = noise.key(job.seed, "others", host, number)
+    return Foreign(
+        host=host,
+        name=WORKING[draw % len(WORKING)],
+        nice=nice,
+        threads=threads,
+        busy_ns=HOG_PERIOD_NS * got >> 16,
+        period_ns=HOG_PERIOD_NS,
+        phase_ns=draw % HOG_PERIOD_NS,
+        delay_q16=(wanted - got) * ONE // got,
+        cores=cores,
+        reads=False,
+        rss_bytes=(200 + draw % 800) * MIB,
     )
-    period = SECOND_NS // 10
-    for kind, (threads, nice, duty, allowed) in enumerate(kinds):
-        if threads < 1 or duty < 1:
-            continue
-        draw = noise.key(job.seed, "others", host, kind)
-        got = _got_q16(job, host, threads, duty, allowed)
-        name, phase = WORKING[draw % len(WORKING)], draw % period
-        busy, delay = period * got >> 16, (duty - got) * ONE // got
-        rss = (200 + draw % 800) * MIB
-        yield Foreign(
-            host, name, nice, threads, busy, period, phase, delay, allowed, False, rss
-        )  # fmt: skip
 
 
-def _got_q16(job: Job, host: int, threads: int, duty_q16: int, allowed: int) -> int:
-    """Share of its time that each of some busy threads gets a core."""
-    if allowed == 1:
-        return duty_q16 // 2
-    wanted = len(job.places.ranks_of_host(host)) * ONE + threads * duty_q16
-    return duty_q16 * min(job.machine.cores * ONE, wanted) // wanted
+def _got_q16(wanted_q16: int, ranks: int, cores: int, duty_q16: int) -> int:
+    """Share of its time that each of some threads has a core, if all are treated alike.
+
+    Args:
+        wanted_q16: Cores that all of them would use.
+        ranks: Threads of the job beside them.
+        cores: What there is.
+        duty_q16: Share of its time that each would run.
+    """
+    wanted = wanted_q16 + ranks * ONE
+    return duty_q16 * min(cores * ONE, wanted) // wanted

@@ -66,7 +66,7 @@ def _counters(run: Run, samples: Samples, done: Activity) -> dict[str, Ints]:
         "disk_write_bytes": of_hosts(written_bytes(run, ranks)),
         "moved_bytes": of_hosts(at.read(copied[0] + copied[1])),
         "delay_ns": of_hosts(at.read(done.cpu.delay_ns)),
-        **{name: np.zeros_like(times) for name in ("disk_read_bytes", "reading_ns", "foreign_ns")},
+        **{name: np.zeros_like(times) for name in ("disk_read_bytes", "reading_ns")},
     }
     if done.batches is not None and run.job.loader.workers:
         own, count = worker_counters(run, done.batches, ranks), run.job.loader.workers
@@ -78,8 +78,8 @@ def _counters(run: Run, samples: Samples, done: Activity) -> dict[str, Ints]:
         ):
             found[name] += of_hosts(values.reshape(-1, count, times.shape[1]).sum(axis=1))
     for other in done.foreign:
-        found["foreign_ns"][other.host] += other.cpu_ns(times[other.host])
-    found["cpu_busy_ns"] += found["foreign_ns"]
+        found["cpu_busy_ns"][other.host] += other.cpu_ns(times[other.host])
+        found["delay_ns"][other.host] += other.delay_ns(times[other.host])
     return found
 
 

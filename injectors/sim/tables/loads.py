@@ -13,7 +13,7 @@ from injectors.sim.job import Job
 from injectors.sim.noise import Ints
 from injectors.sim.run import Run
 from injectors.sim.tables.events import event_rows
-from injectors.sim.tables.traffic import work_q16
+from injectors.sim.tables.traffic import work_kinds, work_q16
 
 EXPERT_SPREAD_Q16 = 2621  # of the tokens of a rank's experts, 4 %
 
@@ -43,7 +43,7 @@ def computed_tokens(run: Run) -> Ints:
 
 def load_events(run: Run) -> Iterator[pd.DataFrame]:
     """Yield rows of `runtime` on the loads of every step, where the workload has such loads."""
-    rows = run.program.work_rows
+    rows = work_kinds(run.program)
     if "attention" in rows:
         yield from _sequence_lengths(run)
     if "experts" in rows:

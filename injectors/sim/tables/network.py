@@ -14,6 +14,7 @@ from injectors.sim import noise
 from injectors.sim.job import ONE, Job
 from injectors.sim.noise import Ints
 from injectors.sim.run import Run
+from injectors.sim.spine import Spine
 from injectors.sim.tables.activity import Activity
 from injectors.sim.tables.interfaces import foreign_bytes_per_s, loss_ppm
 from injectors.sim.tables.sampling import Samples, growth, reader
@@ -23,6 +24,7 @@ from injectors.sim.transfers import PACKET_BYTES, SEGMENT_BYTES
 HEADER_Q16 = 66847  # 1.02: headers of packets
 SOCKET_QUEUE_BYTES, VERBS_QUEUE_BYTES = 4 * 2**20, 512 * 2**10
 STRAY_Q16 = 2621  # 4 % of the samples see a packet or two sent again, whatever the network
+CROWDED_PPM = 400  # lost where the job gets next to nothing of a shared link
 RESENT_PACKETS = 32  # behind one that InfiniBand or RoCE lost
 
 
@@ -35,7 +37,7 @@ def network_table(run: Run, samples: Samples, done: Activity) -> pd.DataFrame:
     sent = growth(at.read(done.traffic.nic_tx), before) * HEADER_Q16 >> 16
     foreign = foreign_bytes_per_s(run.job)[:, None] * (times // 1000) // 10**6
     received = growth(at.read(done.traffic.nic_rx), before) * HEADER_Q16 >> 16
-    again, dropped = _lost(run.job, sent)
+    again, dropped = _lost(run.job, sent, at.level(_crowded_ppm(run)))
     columns = {
         "tx_bytes": sent + again * _packet(run.job) + growth(foreign, before),
         "rx_bytes": received,
@@ -60,13 +62,27 @@ def _packet(job: Job) -> int:
     return SEGMENT_BYTES if _by_sockets(job) else PACKET_BYTES
 
 
-def _lost(job: Job, sent: Ints) -> tuple[Ints, Ints]:
+def _crowded_ppm(run: Run) -> Ints:
+    """Packets in a million that Ethernet drops where others share the spine, (steps, ranks)."""
+    job, ends = run.job, run.marks["end"]
+    found = np.zeros(ends.shape, np.int64)
+    if job.network.transport != "ib" and job.network.background.count:
+        spine = Spine(job.network.background, job.machine.nic_bytes_per_s, job.seed)
+        begins = (ends - run.step_ns).min(axis=1)
+        for step, (begin, end) in enumerate(zip(begins.tolist(), ends.max(axis=1), strict=True)):
+            left = ONE - spine.share_q16(begin, int(end))
+            found[step] = CROWDED_PPM * left >> 16
+    return found
+
+
+def _lost(job: Job, sent: Ints, crowded_ppm: Ints) -> tuple[Ints, Ints]:
     """Return packets that were sent again, and those that an interface dropped itself."""
     ranks, numbers = np.arange(sent.shape[0])[:, None], np.arange(sent.shape[1])
     of = noise.keys(job.seed, "packets", ranks, numbers)
     packets = sent // _packet(job)
     spread = noise.factor_q16(noise.extend(of, "lost"), ONE // 8)
-    again = noise.scale_q16(packets * loss_ppm(job)[:, None] // 10**6, spread)
+    ppm = loss_ppm(job)[:, None] + crowded_ppm
+    again = noise.scale_q16(packets * ppm // 10**6, spread)
     stray = noise.uniform_q16(of) < STRAY_Q16
     again += stray * (1 + noise.below(noise.extend(of, "stray"), 2)) * (packets > 0)
     storm = ONE - job.network.pause_storm_q16 if job.network.transport == "roce" else 0

@@ -64,7 +64,9 @@ def rank_processes(run: Run, samples: Samples, done: Activity) -> Kind:
     job, host = run.job, done.clocks.host
     ranks, on_gpu = range(job.places.ranks), job.machine.gpu is not None
     times = samples.true_ns[host]
-    threads = (GPU_RANK_THREADS if on_gpu else CPU_RANK_THREADS) + job.host.threads - 1
+    # OpenMP keeps a pool for each thread that computes: the main one and autograd's.
+    pools = 2 * (job.host.threads - 1)
+    threads = (GPU_RANK_THREADS if on_gpu else CPU_RANK_THREADS) + pools
     fixed = _fixed(
         rank=ranks,
         worker=[pd.NA] * len(ranks),

@@ -27,7 +27,7 @@ TYPES = {
     "threads": "int64",
     "affinity": "int64",
 }
-MOST_ROWS = 30_000
+MOST_ROWS, LEAST_SAMPLES = 30_000, 10
 
 
 def thinned(run: Run, samples: Samples, nominal_ns: int) -> Samples:
@@ -42,6 +42,8 @@ def thinned(run: Run, samples: Samples, nominal_ns: int) -> Samples:
     workers = job.loader.workers if run.program.batches else 0
     expected = nominal_ns * job.steps // interval_ns(job)
     while job.places.ranks * (1 + workers) * expected // number > MOST_ROWS:
+        if expected // (2 * number) < LEAST_SAMPLES:
+            break
         number *= 2
     return samples.every(number)
 

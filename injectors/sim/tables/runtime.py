@@ -107,8 +107,9 @@ def eager_functions(run: Run) -> list[str]:
 
 def _sizes(run: Run) -> Iterator[pd.DataFrame]:
     """Edge lengths of images, which are cropped: some steps bring one that was not there yet."""
-    edge = run.job.workload.config().get("pixels")
-    if not isinstance(edge, int) or not run.program.batches:
+    config = run.job.workload.config()
+    edge = config.get("pixels")
+    if not isinstance(edge, int) or config.get("sizes") == 1 or not run.program.batches:
         return
     fresh = np.array([_is_fresh(run, step) for step in range(run.job.steps)])
     seen = np.cumsum(fresh)

@@ -86,10 +86,16 @@ def payload(run: Run, op: Op) -> Ints:
     return own * work_q16(run, row) >> 16
 
 
-def work_q16(run: Run, row: str) -> Ints:
-    """Return a row of work by name, (steps, ranks); what no row scales is even."""
-    number = run.program.work_rows.index(row) if row in run.program.work_rows else 0
+def work_q16(run: Run, kind: str) -> Ints:
+    """Return the row of work of a kind, (steps, ranks); what no row scales is even."""
+    kinds = work_kinds(run.program)
+    number = kinds.index(kind) if kind in kinds else 0
     return np.stack([found.work_q16[number] for found in run.conditions])
+
+
+def work_kinds(program: Program) -> list[str]:
+    """Return the kind of each row of work: the last part of its name."""
+    return [name.rpartition(".")[2] for name in program.work_rows]
 
 
 def traffic(run: Run) -> Traffic:
