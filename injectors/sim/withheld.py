@@ -48,7 +48,15 @@ GPU_TRAFFIC: Columns = {
     "gpu": ("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s", "nvlink_tx_bytes", "nvlink_rx_bytes")
 }
 CPU_USE: Columns = {
-    "host": ("cpu_busy_ns", "cpu_system_ns", "cpu_steal_ns", "run_queue", "psi_cpu_some_ns")
+    "host": (
+        "cpu_busy_ns",
+        "cpu_system_ns",
+        "cpu_iowait_ns",
+        "cpu_steal_ns",
+        "run_queue",
+        "psi_cpu_some_ns",
+        "memory_bandwidth_bytes_per_s",
+    )
 }
 COUNTERS: Columns = {"network": ("tx_dropped", "retransmits", "send_queue_bytes")}
 
@@ -96,8 +104,8 @@ def coarse_sampling(run: RunData) -> RunData:
 def coarse_microbatch_timers(run: RunData) -> RunData:
     """Walls of whole steps; arrivals, loads and devices would each name one of the candidates."""
     tables = ("steps", "collectives", "host", "network", "processes", "loader", "runtime", "logs")
-    left = averaged(keep(run, tables), SPAN)
-    return without_variables(without(left, {**COLLECTIVE_TIMES, "runtime": ("value",)}))
+    gone = {**COLLECTIVE_TIMES, "runtime": ("value",), "network": ("send_queue_bytes",)}
+    return without_variables(without(averaged(keep(run, tables), SPAN), gone))
 
 
 def unaligned_clocks(run: RunData) -> RunData:
