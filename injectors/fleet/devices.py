@@ -36,9 +36,9 @@ def clocks(on: Conditions) -> tuple[Clocks, Ints]:
 
 
 def _inlet_mc(on: Conditions) -> Ints:
-    jobs, period = on.world.jobs, "later" if on.world.later else "earlier"
-    middle_ns = (jobs.start_ns + jobs.budget_ns // 2)[on.world.seat_job]
-    return inlet_mc(noise.key(on.world.fleet.key, period), middle_ns, on.of_seat("inlet_excess"))
+    world, period = on.world, "later" if on.world.later else "earlier"
+    middle_ns = (world.start_ns + world.jobs.budget_ns // 2)[world.seat_job]
+    return inlet_mc(noise.key(world.fleet.key, period), middle_ns, on.of_seat("inlet_excess"))
 
 
 def compute_ns(on: Conditions, clock_q16: Ints) -> Ints:

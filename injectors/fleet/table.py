@@ -48,7 +48,7 @@ def jobs_table(period: Period, steps: Steps, withheld: Sequence[str] = ()) -> pd
         frame[column] = _nullable(frame[column]).mask(~ended.reported)
     for column in withheld:
         frame[column] = _nullable(frame[column]).mask(np.ones(len(frame), dtype=bool))
-    return frame
+    return frame.sort_values("job", ignore_index=True)
 
 
 def ends(period: Period, steps: Steps) -> Ends:
@@ -69,14 +69,15 @@ def ends(period: Period, steps: Steps) -> Ends:
 
 
 def _named(world: World) -> dict[str, object]:
-    return {"job": np.arange(len(world.jobs.keys)), **world.columns}
+    order = np.argsort(world.start_ns, kind="stable")
+    return {"job": np.argsort(order, kind="stable"), **world.columns}
 
 
 def _counted(world: World, steps: Steps, ended: Ends) -> dict[str, object]:
     state = np.where(ended.failed, "failed", np.where(ended.killed, "killed", "completed"))
     rate = steps.received_bytes * 1000 // (steps.step_ns // 1_000_000 + 1)
     return {
-        "start_ns": world.jobs.start_ns,
+        "start_ns": world.start_ns,
         "duration_ns": ended.duration_ns,
         "requested_ns": world.requested_ns,
         "state": state.astype(object),

@@ -45,16 +45,17 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs of one period in order of start; arrays have one entry a job.
+    """Jobs of one period in the order in which they come; arrays have one entry a job.
 
     Attributes:
         keys: Each job's own key, by which all that is random about it is drawn.
+        asked_ns: When it comes, in ns since the period's start.
         budget_ns: Time that it would take at nominal speed.
         texts: Columns that name things: model, config, nccl, framework, image, storage.
     """
 
     keys: Keys
-    start_ns: Ints
+    asked_ns: Ints
     budget_ns: Ints
     ranks: Ints
     long: Ints
@@ -77,7 +78,7 @@ def draw_jobs(fleet: Fleet, traffic: Traffic, later: bool) -> Jobs:
     }
     return Jobs(
         keys=own,
-        start_ns=start,
+        asked_ns=start,
         budget_ns=_budgets(own),
         ranks=np.array(sizes, dtype=np.int64)[ranks],
         long=(drawn * 100 < traffic.long_percent * noise.ONE_Q16).astype(np.int64),

@@ -48,10 +48,19 @@ class World:
         return -(-asked // minute) * minute
 
     @cached_property
+    def _placed(self) -> tuple[Ints, Ints]:
+        jobs = self.jobs
+        return place(self.fleet, jobs.keys, jobs.asked_ns, self.requested_ns, jobs.ranks)
+
+    @property
     def first_gpu(self) -> Ints:
         """First GPU of each job."""
-        jobs = self.jobs
-        return place(self.fleet, jobs.keys, jobs.start_ns, self.requested_ns, jobs.ranks)
+        return self._placed[0]
+
+    @property
+    def start_ns(self) -> Ints:
+        """Start of each job, in ns since the period's."""
+        return self._placed[1]
 
     @cached_property
     def machine(self) -> Ints:
@@ -69,7 +78,7 @@ class World:
             "machine": np.array(fleet.machines, dtype=object)[self.machine],
             "gpu_serial": np.where(single, serials, ""),
             "gpu_model": np.array([card.name for card in fleet.cards], dtype=object)[self.machine],
-            "driver": fleet.drivers(self.machine, jobs.start_ns, self.later),
+            "driver": fleet.drivers(self.machine, self.start_ns, self.later),
             "ranks": jobs.ranks,
         }
 
