@@ -24,7 +24,7 @@ def judge_baseline(
         odd = sorted(ours.index.symmetric_difference(theirs.index))
         must = "must hold the same cases as the result"
         raise InputError(must, where=baseline.folder / "outcomes.parquet", found=odd)
-    comparison = compare(_scores(ours), _scores(theirs), margin=policy.margin)
+    comparison = compare(_scores(ours), _scores(theirs), margin=policy.margin, secondary=False)
     rulings = [judge_comparison(policy, comparison)]
     if policy.max_newly_misled is not None:
         rulings.append(judge_newly_misled(policy.max_newly_misled, ours, theirs))

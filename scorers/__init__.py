@@ -8,7 +8,7 @@ No module here reads a file, a clock or unseeded randomness.
 
 from scorers.compare import Comparison, compare
 from scorers.inputs import Label, Outcome, Response, Tree, validate
-from scorers.metrics import Metric
+from scorers.metric import Metric
 from scorers.scores import SCORING_VERSION, Scores, score
 
 __all__ = [

@@ -14,7 +14,10 @@ from scorers.lineage import Lineage
 from scorers.settling import Judgement, settle
 
 WEIGHTS = (0.5, 1, 2, 5)
-COLUMNS = tuple(f"net_benefit_w{weight:g}" for weight in WEIGHTS)
+NAMES = tuple(f"w{weight:g}" for weight in WEIGHTS)
+COLUMNS = tuple(
+    f"{what}_{name}" for what in ("net_benefit", "acted_found", "acted_misled") for name in NAMES
+)
 # The least confidence that each weight acts on, w / (1 + w).
 THRESHOLDS = tuple(weight / (1 + weight) for weight in WEIGHTS)
 
@@ -22,21 +25,24 @@ THRESHOLDS = tuple(weight / (1 + weight) for weight in WEIGHTS)
 def benefits(
     label: Label, findings: Sequence[Finding], whole: Judgement, tree: Lineage
 ) -> list[float]:
-    """Return the case's net benefit for each of WEIGHTS.
+    """Return the values of COLUMNS: for each of WEIGHTS net benefit, share found, and misled.
 
     `whole` is the judgement of all findings. They are judged anew without those that a
     weight drops, for the rest may stand differently without them.
     """
     confidences = [finding.confidence for finding in findings]
-    values: list[float] = []
-    kept, (found, misled) = range(len(findings)), _worth(whole)
-    for weight, threshold in zip(WEIGHTS, THRESHOLDS, strict=True):
+    shares: list[float] = []
+    false: list[float] = []
+    kept, (found, misled) = list(range(len(findings))), _worth(whole)
+    for threshold in THRESHOLDS:
         surer = [i for i in kept if confidences[i] >= threshold]
         if len(surer) < len(kept):
             kept = surer
             found, misled = _worth_of(kept, label, findings, whole, tree)
-        values.append(found - weight * misled)
-    return values
+        shares.append(found)
+        false.append(float(misled))
+    worth = [f - w * m for f, w, m in zip(shares, WEIGHTS, false, strict=True)]
+    return [*worth, *shares, *false]
 
 
 def _worth(judgement: Judgement) -> tuple[float, bool]:

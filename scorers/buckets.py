@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cases.schema import Diagnosis
 from scorers.inputs import Label, Response
-from scorers.judging import Judgement
+from scorers.settling import Judgement
 
 UNANSWERED = ("failed", "unsupported", "abstained")
 CASE_BUCKETS: dict[str, tuple[str, ...]] = {

@@ -1,22 +1,43 @@
-"""Recall of each cause that enough groups have; the scarce ones pooled by domain."""
+"""Figures of each cause that enough groups have; the scarce ones pooled by domain."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pandas as pd
 
-from scorers.metrics import Metric, Rate, rate
+from scorers.detectable import NAME, enough, minimum_detectable
+from scorers.f1 import f1
+from scorers.metric import NO_FINDING, Metric
+from scorers.rate_metrics import Rate, rate
 
 MIN_GROUPS_PER_CAUSE = 5
 FOUND = Rate("faults", "right_cause_and_locus")
+TRUE = Rate("findings", "right_cause_and_locus", empty=NO_FINDING)
 
 
-def recall_by_cause(faults: pd.DataFrame) -> list[Metric]:
-    """Share of faults found (cause and place) per cause with at least 5 groups.
+def by_cause(faults: pd.DataFrame, findings: pd.DataFrame) -> Iterator[Metric]:
+    """Yield recall, precision and F1 (cause and place) per cause with at least 5 groups.
 
-    Returns:
-        `recall_of_<cause>`, and `recall_of_other_<domain>` for the rest of a domain.
+    `<metric>_of_<cause>`, and `<metric>_of_other_<domain>` for the rest of a domain; of the
+    former also the minimum detectable cost where there are faults enough. Precision is over
+    the findings that blame the cause, or another name of the domain.
+
+    Args:
+        faults: The table of faults, its column `group` categorical.
+        findings: The table of findings, likewise.
     """
-    groups = faults.groupby("cause")["group"].transform("nunique")
-    scarce = "other_" + faults["domain"].astype(str)
-    names = faults["cause"].where(groups >= MIN_GROUPS_PER_CAUSE, scarce)
-    return [rate(f"recall_of_{name}", FOUND, own) for name, own in faults.groupby(names)]
+    groups = faults.groupby("cause")["group"].nunique()
+    known = set(groups.index[groups >= MIN_GROUPS_PER_CAUSE])
+    blamed = dict(list(findings.groupby(_names(findings, known))))
+    for name, own in faults.groupby(_names(faults, known)):
+        recall = rate(f"recall_of_{name}", FOUND, own)
+        precision = rate(f"precision_of_{name}", TRUE, blamed.get(name, findings.iloc[:0]))
+        yield from (recall, precision, f1(f"f1_of_{name}", precision, recall))
+        if name in known and enough(own):
+            yield minimum_detectable(own, f"{NAME}_of_{name}")
+
+
+def _names(rows: pd.DataFrame, known: set[str]) -> pd.Series[str]:
+    """Name each row by its cause if that is known, else by its domain."""
+    return rows["cause"].where(rows["cause"].isin(known), "other_" + rows["domain"].astype(str))

@@ -9,16 +9,18 @@ import numpy as np
 import pandas as pd
 
 from cases.errors import InputError
-from scorers.intervals import MIN_GROUPS, Array, Bounds, Statistic, statistic_bounds
-from scorers.metrics import PREVALENCE
+from scorers.differing_cases import ANSWER, COLUMN, causes, flipped
+from scorers.flips import differing, sign_flip_p
+from scorers.intervals import MIN_GROUPS, Array, Bounds
+from scorers.metric import PREVALENCE
+from scorers.power import groups_needed, visible_difference
 from scorers.scores import Scores
+from scorers.secondary import SIGNIFICANCE, Difference, differences
+from scorers.sums import Statistic, statistic_bounds
+from scorers.tables import Tables
 
 Ruling = Literal["better", "worse", "equivalent", "inconclusive"]
-COLUMN = "net_benefit_w1"
-SIGNIFICANCE = 0.05
-EXACT_GROUPS = 12
-PERMUTATIONS = 10_000
-ANSWER = ["bucket", "misled", COLUMN]
+LEVEL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +28,11 @@ class Comparison:
     """How much better the first diagnoser is than the second.
 
     `difference` is of net benefit at w = 1 and reference prevalence, first minus second;
-    `low` and `high` are its 90 % interval, `p_value` is two-sided. `flipped` lists the cases
-    that ended in another bucket or net benefit, with both answers (`_a`, `_b`).
+    `low` and `high` are its 90 % interval, `p_value` is two-sided. `groups_needed` is how many
+    groups like these would show it with a chance of 80 %, `visible_difference` what the groups
+    at hand show as surely. `secondary` are the other differences with their p values adjusted
+    together; `causes` describes, and tests nothing. `flipped` lists the cases that ended in
+    another bucket or net benefit, with both answers (`_a`, `_b`).
     """
 
     verdict: Ruling
@@ -35,19 +40,34 @@ class Comparison:
     low: float | None
     high: float | None
     p_value: float | None
+    groups: int
     groups_with_difference: int
+    groups_needed: int | None
+    visible_difference: float | None
     margin: float
     note: str | None
+    secondary: list[Difference]
+    causes: pd.DataFrame
     flipped: pd.DataFrame
 
 
-def compare(first: Scores, second: Scores, *, margin: float, seed: int = 0) -> Comparison:
+def compare(
+    first: Scores, second: Scores, *, margin: float, secondary: bool = True, seed: int = 0
+) -> Comparison:
     """Compare two diagnosers case by case.
 
     The verdict is `better` or `worse` if a two-sided sign-flip permutation over group sums
     has p < 0.05, else `equivalent` if the 90 % interval lies within +-margin, else
     `inconclusive`. With fewer than 6 groups that differ it is always `inconclusive`. A
     verdict that no case has is left out of the prevalence, and the note says so.
+
+    Args:
+        first: Outcomes of the one.
+        second: Outcomes of the other.
+        margin: The difference in net benefit that does not matter.
+        secondary: Whether to compare other metrics and causes as well, for which both need
+            their tables of faults and findings.
+        seed: Seed of the flips and the bootstrap.
 
     Raises:
         InputError: the two were not scored on the same labels, or margin is not positive.
@@ -59,39 +79,30 @@ def compare(first: Scores, second: Scores, *, margin: float, seed: int = 0) -> C
     sums = _group_sums(pairs, present)
     difference = float(_mean_at_prevalence(_weights(present))(sums.sum(axis=0)))
     parts = _group_parts(sums, present)
-    differing = int((np.abs(parts) > 1e-12).sum())
-    p_value = sign_flip_p(parts, seed) if differing >= MIN_GROUPS else None
+    count = differing(parts)
+    p_value = sign_flip_p(parts, seed) if count >= MIN_GROUPS else None
     bounds = _bounds(sums, present, seed)
+    tables = (_tables(first), _tables(second))
     return Comparison(
         _verdict(difference, p_value, bounds, margin),
         difference,
         bounds.low,
         bounds.high,
         p_value,
-        differing,
+        len(parts),
+        count,
+        groups_needed(parts),
+        visible_difference(parts),
         margin,
-        _note(present, differing),
-        _flipped(pairs, first, second),
+        _note(present, count),
+        differences(*tables, seed) if secondary else [],
+        causes(*tables) if secondary else pd.DataFrame(),
+        flipped(pairs, first.findings, second.findings),
     )
 
 
-def sign_flip_p(parts: Array, seed: int = 0) -> float:
-    """Two-sided p value of a sum of `parts` whose signs are exchangeable under the null.
-
-    Exact up to 12 parts that are not zero, else from 10,000 seeded flips (plus the observed).
-
-    >>> sign_flip_p(np.ones(6))
-    0.03125
-    """
-    parts = parts[np.abs(parts) > 1e-12]
-    count = len(parts)
-    if count <= EXACT_GROUPS:
-        bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
-    else:
-        bits = np.random.default_rng(seed).integers(2, size=(PERMUTATIONS, count))
-        bits[0] = 1  # the observed signs are one of the flips
-    flipped = np.abs((2 * bits - 1) @ parts)
-    return float((flipped >= abs(parts.sum()) - 1e-12).mean())
+def _tables(scores: Scores) -> Tables:
+    return Tables(scores.cases, scores.faults, scores.findings)
 
 
 def _paired(first: Scores, second: Scores) -> pd.DataFrame:
@@ -138,10 +149,9 @@ def _group_parts(sums: Array, present: list[str]) -> Array:
 
 
 def _bounds(sums: Array, present: list[str], seed: int) -> Bounds:
-    half = len(present)
-    groups = int((sums[:, half:] > 0).sum(axis=0).min())
     mean = _mean_at_prevalence(_weights(present))
-    return statistic_bounds(sums, mean, groups=groups, seed=seed, level=0.9)
+    units = sums[:, len(present) :]
+    return statistic_bounds(sums, mean, units=units, seed=seed, level=LEVEL)
 
 
 def _verdict(difference: float, p_value: float | None, bounds: Bounds, margin: float) -> Ruling:
@@ -155,19 +165,9 @@ def _verdict(difference: float, p_value: float | None, bounds: Bounds, margin: f
     return "inconclusive"
 
 
-def _note(present: list[str], differing: int) -> str | None:
+def _note(present: list[str], count: int) -> str | None:
     absent = [f"no {verdict} case" for verdict in PREVALENCE if verdict not in present]
     notes = [f"{', '.join(absent)}: the prevalence is that of the others"] if absent else []
-    if differing < MIN_GROUPS:
-        notes.append(f"{differing} groups differ, at least {MIN_GROUPS} are needed")
+    if count < MIN_GROUPS:
+        notes.append(f"{count} groups differ, at least {MIN_GROUPS} are needed")
     return "; ".join(notes) or None
-
-
-def _flipped(pairs: pd.DataFrame, first: Scores, second: Scores) -> pd.DataFrame:
-    other = pairs["bucket_a"] != pairs["bucket_b"]
-    other |= (pairs[f"{COLUMN}_a"] - pairs[f"{COLUMN}_b"]).abs() > 1e-12
-    rows = pairs.loc[other].reset_index(drop=True)
-    for suffix, scores in (("_a", first), ("_b", second)):
-        blamed = scores.findings.groupby("case_id")["cause"].agg(", ".join).to_dict()
-        rows[f"blamed{suffix}"] = [blamed.get(case_id, "") for case_id in rows["case_id"]]
-    return rows

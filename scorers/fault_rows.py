@@ -49,7 +49,7 @@ def fault_rows(
     if label.verdict != "faulty":
         return []
     findings, unanswered = response.findings, unanswered_bucket(response)
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for j, fault in enumerate(label.faults):
         domain, mechanism = tree.path(fault.cause)[:2]
         i, bucket = judgement.blamed[j], judgement.buckets[j]

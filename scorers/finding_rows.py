@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from scorers.inputs import Label, Response
 from scorers.levels import RIGHT, Flags
+from scorers.lineage import Lineage
 from scorers.settling import Judgement
 
 FINDING_COLUMNS = [
@@ -14,6 +15,7 @@ FINDING_COLUMNS = [
     "split",
     "verdict",
     "cause",
+    "domain",
     "role",
     "confidence",
     "status",
@@ -24,7 +26,11 @@ FINDING_COLUMNS = [
 
 
 def finding_rows(
-    label: Label, response: Response, judgement: Judgement, said: Sequence[Flags]
+    label: Label,
+    response: Response,
+    judgement: Judgement,
+    said: Sequence[Flags],
+    tree: Lineage,
 ) -> list[tuple[object, ...]]:
     """Return the values of FINDING_COLUMNS for each finding.
 
@@ -33,6 +39,7 @@ def finding_rows(
         response: What came back.
         judgement: Of all findings.
         said: For each finding at which levels it is right.
+        tree: The tree of causes.
     """
     supported = response.supported or (None,) * len(response.findings)
     return [
@@ -42,6 +49,7 @@ def finding_rows(
             label.split,
             label.verdict,
             finding.cause,
+            tree.path(finding.cause)[0],
             finding.role,
             finding.confidence,
             judgement.statuses[i],

@@ -1,31 +1,25 @@
-"""Intervals for clustered data: the unit is the group, never the case.
+"""What all intervals share: bounds, how few groups are too few, and t on deleted groups.
 
-Rates: Wilson's interval (1927) on an effective sample size n / (1 + (m - 1) * icc), with
-Student's t over groups in place of the normal quantile (Korn and Graubard, 1998). Other
-statistics of group sums: linearised standard error with t, or bootstrap-t (Efron and
-Tibshirani, 1993, chapter 12) from 30 groups on.
+Cases of one group resemble each other, so the unit of every interval is the group. Groups of
+unlike size tell less than as many of one size; their degrees of freedom are Satterthwaite's
+(1946).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
 Array = npt.NDArray[np.float64]
-# Maps sums, columns along the last axis, to the statistic along the others.
-Statistic = Callable[[Array], Array]
+Codes = npt.NDArray[np.intp]
 
+LEVEL = 0.95
 MIN_GROUPS = 6
-BOOTSTRAP_GROUPS = 30
-RESAMPLES = 2000
+# Few groups cannot show that their cases are alike, so at least this correlation is assumed.
 MIN_ICC = 0.3
-MIN_FINITE = 0.9
-NO_ERROR = 1e-9  # a standard error below this is rounding: the groups are all alike
 
 
 @dataclass(frozen=True)
@@ -35,6 +29,12 @@ class Bounds:
     low: float | None
     high: float | None
     note: str | None = None
+
+    def within(self, low: float, high: float) -> Bounds:
+        """Return the bounds cut to the range that the figure can have."""
+        if self.low is None or self.high is None:
+            return self
+        return Bounds(min(max(self.low, low), high), max(min(self.high, high), low), self.note)
 
 
 def too_few(groups: int) -> Bounds | None:
@@ -48,132 +48,66 @@ def too_few(groups: int) -> Bounds | None:
     return Bounds(None, None, f"no interval: {groups} groups, at least {MIN_GROUPS} are needed")
 
 
-def rate_bounds(values: Array, groups: npt.NDArray[np.intp], level: float = 0.95) -> Bounds:
-    """Bounds of the mean of values within 0..1 that come in groups.
+def degrees_of_freedom(variances: Array) -> float:
+    """Return the degrees of freedom of a sum over groups that vary unlike each other.
+
+    (sum v)^2 / sum v^2 - 1, at least 1: groups - 1 where all are alike.
+
+    >>> degrees_of_freedom(np.ones(6))
+    5.0
+    """
+    total = float(variances.sum())
+    if total <= 0:
+        return float(max(len(variances) - 1, 1))
+    return float(max(total**2 / float((variances**2).sum()) - 1, 1.0))
+
+
+def t_quantile(freedom: float, level: float) -> float:
+    """Return Student's two-sided quantile."""
+    return float(stats.t.ppf((1 + level) / 2, freedom))
+
+
+def jackknife_error(apart: Array) -> float:
+    """Return the standard error of a figure by how it moves when a group is left out.
+
+    sqrt((G-1)/G * sum of squares), with G groups (Tukey, 1958).
+    """
+    count = len(apart)
+    return float(np.sqrt((count - 1) / count * (apart**2).sum()))
+
+
+def deleted_bounds(value: float, apart: Array, units: Array, level: float = LEVEL) -> Bounds:
+    """Bounds by t on how far a figure moves when each group is left out.
+
+    The degrees of freedom are the least of groups - 1, of Satterthwaite's over the groups'
+    sizes, and of those that the squared moves themselves leave when a few of them make up the
+    error.
 
     Args:
-        values: One value per unit, shape (n,).
-        groups: Number of the unit's group, shape (n,).
+        value: The figure from all groups.
+        apart: The figure without each group minus `value`, shape (G,).
+        units: How many units of each kind every group has, shape (G, kinds).
         level: Coverage.
     """
-    sizes = np.bincount(groups)
-    sizes = sizes[sizes > 0]
-    absent = too_few(len(sizes))
+    absent = too_few(informing(units))
     if absent:
         return absent
-    icc = max(intraclass_correlation(values, groups), MIN_ICC)
-    design_effect = 1 + (len(values) / len(sizes) - 1) * icc
-    quantile = stats.t.ppf((1 + level) / 2, len(sizes) - 1)
-    return Bounds(*wilson(float(values.mean()), len(values) / design_effect, float(quantile)))
-
-
-def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
-    """Return Wilson's score bounds for a rate among `n` units.
-
-    >>> [round(bound, 4) for bound in wilson(0.5, 10, 1.96)]
-    [0.2366, 0.7634]
-    """
-    square = quantile**2 / n
-    centre = (rate + square / 2) / (1 + square)
-    half = quantile / (1 + square) * (rate * (1 - rate) / n + square / (4 * n)) ** 0.5
-    # Exact where rounding would leave 1e-17: no success has the bound 0, no failure the bound 1.
-    low = 0.0 if rate == 0 else max(0.0, centre - half)
-    high = 1.0 if rate == 1 else min(1.0, centre + half)
-    return low, high
-
-
-def intraclass_correlation(values: Array, groups: npt.NDArray[np.intp]) -> float:
-    """ANOVA estimate of the intraclass correlation (Donner, 1986); 0 where undefined.
-
-    >>> intraclass_correlation(np.array([1.0, 1, 0, 0]), np.array([0, 0, 1, 1]))
-    1.0
-    """
-    sizes = np.bincount(groups).astype(float)
-    sums = np.bincount(groups, weights=values)[sizes > 0]
-    sizes = sizes[sizes > 0]
-    n, k = sizes.sum(), len(sizes)
-    if not 1 < k < n:
-        return 0.0
-    between = float((sums**2 / sizes).sum() - sums.sum() ** 2 / n) / (k - 1)
-    within = float((values**2).sum() - (sums**2 / sizes).sum()) / (n - k)
-    mean_size = (n - (sizes**2).sum() / n) / (k - 1)
-    total = between + (mean_size - 1) * within
-    return float((between - within) / total) if total > 0 else 0.0
-
-
-def statistic_bounds(
-    sums: Array,
-    statistic: Statistic,
-    *,
-    groups: int | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Bounds:
-    """Bounds of a smooth function of summed columns.
-
-    Args:
-        sums: One row of sums per group, shape (G, columns).
-        statistic: The function; must accept leading axes.
-        groups: Number of groups that inform the statistic, if fewer than the rows.
-        seed: Seed of the bootstrap.
-        level: Coverage.
-    """
-    informing = len(sums) if groups is None else groups
-    absent = too_few(informing)
-    if absent:
-        return absent
-    value = float(statistic(sums.sum(axis=0)))
-    error = float(standard_error(sums.sum(axis=0), np.cov(sums.T, ddof=1), len(sums), statistic))
-    tail = (1 - level) / 2
-    if informing >= BOOTSTRAP_GROUPS and error > NO_ERROR:
-        ratios = _studentised(sums, statistic, value, seed)
-        if len(ratios) >= MIN_FINITE * RESAMPLES:
-            upper, lower = np.quantile(ratios, [1 - tail, tail])
-            return Bounds(value - float(upper) * error, value - float(lower) * error)
-    half = float(stats.t.ppf(1 - tail, informing - 1)) * error
+    if not np.isfinite(apart).all():
+        return Bounds(None, None, "no interval: it hangs on a single group")
+    half = t_quantile(_freedom(apart, units), level) * jackknife_error(apart)
     return Bounds(value - half, value + half)
 
 
-def standard_error(totals: Array, covariance: Array, groups: int, statistic: Statistic) -> Array:
-    """Linearised standard error of `statistic(totals)`, sums of `groups` independent rows.
-
-    The variance is g' (G C) g with g the gradient at the totals (central differences) and C
-    the covariance of the rows. Leading axes of `totals` and `covariance` are kept.
-    """
-    covariance = np.atleast_2d(covariance)
-    step = 1e-5 * (1 + np.abs(totals))
-    columns = totals.shape[-1]
-    gradient = np.empty_like(totals)
-    for k in range(columns):
-        move = np.zeros_like(totals)
-        move[..., k] = step[..., k]
-        difference = statistic(totals + move) - statistic(totals - move)
-        gradient[..., k] = difference / (2 * step[..., k])
-    variance = np.einsum("...i,...ij,...j->...", gradient, covariance, gradient)
-    error: Array = np.sqrt(np.maximum(variance * groups, 0))
-    return error
+def informing(units: Array) -> int:
+    """Return how many groups have units of the kind that the fewest groups have."""
+    return int((units > 0).sum(axis=0).min())
 
 
-def _studentised(sums: Array, statistic: Statistic, value: float, seed: int) -> Array:
-    """Return the finite (resampled - value) / standard error over resamples of the groups."""
-    count, columns = sums.shape
-    draws = _draws(count, seed)
-    products = (sums[:, :, None] * sums[:, None, :]).reshape(count, -1)
-    totals = draws @ sums
-    mean = totals / count
-    covariance = (draws @ products).reshape(-1, columns, columns) / count
-    covariance = (covariance - mean[:, :, None] * mean[:, None, :]) * count / (count - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = standard_error(totals, covariance, count, statistic)
-        ratios = (statistic(totals) - value) / np.where(errors > NO_ERROR, errors, np.nan)
-    finite: Array = ratios[np.isfinite(ratios)]
-    return finite
-
-
-@lru_cache(maxsize=2)
-def _draws(groups: int, seed: int) -> Array:
-    """How often each group is drawn in each resample, shape (RESAMPLES, groups)."""
-    chosen = np.random.default_rng(seed).integers(groups, size=(RESAMPLES, groups))
-    chosen += np.arange(RESAMPLES)[:, None] * groups
-    counts = np.bincount(chosen.ravel(), minlength=RESAMPLES * groups)
-    return counts.reshape(RESAMPLES, groups).astype(np.float64)
+def _freedom(apart: Array, units: Array) -> float:
+    # As if the units of a group were all one: how alike they are is not known here.
+    by_size = [degrees_of_freedom(column[column > 0] ** 2) for column in units.T]
+    squares = apart**2
+    heaviest = float((squares**2).sum())
+    # Of squared normal deviates the fourth moment is three times the square of the second.
+    by_weight = 2 * float(squares.sum()) ** 2 / heaviest - 1 if heaviest > 0 else np.inf
+    return max(min(*by_size, informing(units) - 1, by_weight), 1.0)

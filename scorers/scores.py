@@ -11,11 +11,13 @@ import pandas as pd
 
 from cases.errors import HarnessError, InputError
 from scorers.buckets import CASE_BUCKETS
-from scorers.causes import recall_by_cause
+from scorers.causes import by_cause
 from scorers.confusion import confusion_table
 from scorers.inputs import Label, Response, Tree, check
 from scorers.lineage import Lineage
-from scorers.metrics import Metric, compute
+from scorers.metric import Metric
+from scorers.metrics import compute
+from scorers.prepared import prepare
 from scorers.settling import FAULT_BUCKETS
 from scorers.severity import recall_by_severity
 from scorers.tables import Tables, build
@@ -101,18 +103,19 @@ def score(
 
 
 def _metrics(tables: Tables, floor: float | None, seed: int) -> dict[str, Metric]:
-    found = compute(tables, train_median_lost_fraction=floor, seed=seed)
-    applicable = tables.applicable()
+    ready = prepare(tables, floor)
+    found = compute(ready, has_floor=floor is not None, seed=seed)
+    applicable = ready.applicable()
     beside = (
         found
-        if len(applicable.cases) == len(tables.cases)
-        else compute(applicable, train_median_lost_fraction=floor, seed=seed)
+        if len(applicable.cases) == len(ready.cases)
+        else compute(applicable, has_floor=floor is not None, seed=seed)
     )
     metrics = {metric.name: metric for metric in found}
     for metric in beside:
         name = f"{metric.name}_applicable"
         metrics[name] = Metric(**{**asdict(metric), "name": name})
-    parts = [*recall_by_cause(tables.faults), *recall_by_severity(tables.faults)]
+    parts = [*by_cause(ready.faults, ready.findings), *recall_by_severity(ready.faults)]
     return metrics | {metric.name: metric for metric in parts}
 
 

@@ -31,10 +31,10 @@ HELD = ("found", "found_coarse", "unlocated", "mislocated")
 class Judgement:
     """The findings' statuses and kinds, and the faults' buckets, in the order given.
 
-    `kinds` says of a false finding how it misleads (mislocated, or one of `judging.KINDS`). `blamed`
-    holds, for each fault, the finding that decided its bucket, `credits` the root findings
-    that are a right answer to it. `related` are the root findings that name any fault's cause
-    or what stands above it: what the others say changes nothing about these.
+    `kinds` says of a false finding how it misleads (mislocated, or one of `judging.KINDS`).
+    `blamed` holds, for each fault, the finding that decided its bucket, `credits` the root
+    findings that are a right answer to it. `related` are the root findings that name any fault's
+    cause or what stands above it: what the others say changes nothing about these.
     """
 
     statuses: list[Status]

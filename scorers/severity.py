@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from scorers.causes import FOUND
-from scorers.metrics import Metric, rate
+from scorers.metric import Metric
+from scorers.rate_metrics import rate
 
 # Band -> the lost fraction of wall time from which it counts, up to the next one.
 BANDS: dict[str, float] = {"slight": 0.0, "moderate": 0.10, "severe": 0.25, "crippling": 0.50}

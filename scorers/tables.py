@@ -51,7 +51,7 @@ def build(labels: Sequence[Label], responses: Mapping[str, Response], taxonomy: 
         said = finding_levels(response.findings, judgement.statuses, right, tree)
         cases.append(case_row(label, response, judgement, named, said, tree))
         faults += fault_rows(label, response, judgement, named, tree)
-        findings += finding_rows(label, response, judgement, said)
+        findings += finding_rows(label, response, judgement, said, tree)
     return Tables(
         pd.DataFrame(cases, columns=CASE_COLUMNS),
         pd.DataFrame(faults, columns=FAULT_COLUMNS),

@@ -105,9 +105,10 @@ def finding(cause="slow_link", where=None, confidence=0.5, **fields):
     return Finding(cause=cause, locus=where, confidence=confidence, **fields)
 
 
-def says(*findings, case_id="case0", seconds=1.0):
+def says(*findings, case_id="case0", seconds=1.0, confidence=0.5, supported=None):
     verdict = "faulty" if findings else "healthy"
-    return Response(case_id, "ok", Diagnosis(verdict=verdict, findings=findings), seconds)
+    diagnosis = Diagnosis(verdict=verdict, findings=findings, confidence=confidence)
+    return Response(case_id, "ok", diagnosis, seconds, supported)
 
 
 def abstains(case_id="case0", **fields):

@@ -1,9 +1,7 @@
-import numpy as np
 import pytest
 
 from cases.errors import InputError
 from scorers import compare, score
-from scorers.compare import sign_flip_p
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +32,6 @@ def with_right(make, suite, tree):
         return score(suite, answers, tree)
 
     return build
-
-
-def test_sign_flips_by_hand():
-    # Sums of +-1 +-2 +-3 reach 6 in 2 of 8 ways, and 4 or more in 4 of 8.
-    assert sign_flip_p(np.array([1.0, 2, 3])) == 0.25
-    assert sign_flip_p(np.array([-1.0, 2, 3])) == 0.5
-    assert sign_flip_p(np.array([0.0, 1, -1])) == 1
-    assert sign_flip_p(np.zeros(0)) == 1
-
-
-def test_random_flips_come_close_to_all_of_them():
-    parts = np.array([1.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1])
-    # Of 2^14 sign patterns those with |sum| >= 8: twice C(14, 0..3) = 2 * (1 + 14 + 91 + 364).
-    assert sign_flip_p(parts, seed=0) == pytest.approx(940 / 2**14, abs=0.01)
-    assert sign_flip_p(parts, seed=0) == sign_flip_p(parts, seed=0)
-
-
-def test_the_observed_signs_are_one_of_the_flips():
-    assert sign_flip_p(np.ones(40)) == 1 / 10_000
 
 
 def test_bounds_are_of_90_percent(make, tree):
@@ -147,3 +126,26 @@ def test_wrong_use(make, with_right, tree):
         compare(with_right(1), other, margin=0.1)
     with pytest.raises(InputError, match="margin: must be positive, found 0"):
         compare(with_right(1), with_right(1), margin=0)
+
+
+def test_power_stands_beside_what_was_seen(with_right):
+    result = compare(with_right(12), with_right(4), margin=0.01)
+    # Eight of sixty groups add 2/9 each, the others nothing.
+    assert (result.groups, result.groups_with_difference) == (60, 8)
+    assert result.groups_needed == pytest.approx(54, abs=2)
+    # Mean 8/60 and deviation 0.3428 in units of 2/9: an effect of 0.389. Sixty show 0.367.
+    assert result.visible_difference == pytest.approx(2 / 9 * 0.3428 * 0.367, rel=0.01)
+    assert result.verdict == "better"
+
+
+def test_nothing_to_see_needs_no_groups(with_right):
+    result = compare(with_right(20), with_right(20), margin=0.01)
+    assert (result.groups_needed, result.visible_difference) == (None, pytest.approx(0))
+    assert len(result.flipped) == 0
+
+
+def test_the_gate_asks_for_the_primary_difference_alone(with_right):
+    plain = compare(with_right(26), with_right(20), margin=0.01, secondary=False)
+    full = compare(with_right(26), with_right(20), margin=0.01)
+    assert (plain.secondary, len(plain.causes)) == ([], 0)
+    assert (plain.verdict, plain.p_value, plain.low) == (full.verdict, full.p_value, full.low)

@@ -78,7 +78,9 @@ def test_silence_is_worth_exactly_nothing(make, suite, answer_all, tree):
         for weight in ("0.5", "1", "2", "5"):
             for suffix in ("", "_reference"):
                 metric = scores.metrics[f"net_benefit_w{weight}{suffix}"]
-                assert (metric.value, metric.low, metric.high) == (0, 0, 0)
+                assert metric.value == 0
+                # What was never seen in ten groups may still happen.
+                assert metric.low < 0 < metric.high
         assert value(scores, "misled_rate") == 0
         assert value(scores, "recall_cause") == 0
         assert value(scores, "f1_cause") == 0
@@ -164,8 +166,9 @@ def test_intervals_stay_within_the_range_of_their_metric(make, tree):
         x.case_id: make.says(*[make.finding("slow_link", make.at(0))] * (i > 0), case_id=x.case_id)
         for i, x in enumerate(labels)
     }
-    mrr = score(labels, responses, tree).metrics["mrr"]
-    assert (mrr.value, mrr.high) == (7 / 8, 1)
+    brier = score(labels, responses, tree).metrics["brier"]
+    # Seven of 0.25, one of 1: 0.34375; t with 2 * S2^2 / S4 - 1 = 1.60 degrees goes below 0.
+    assert (brier.value, brier.low) == (pytest.approx(0.34375), 0)
 
 
 def test_candidates_must_be_known_causes(make, tree):
