@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
+RETRY_NS = 25_000_000  # giving cached segments back and asking for new ones
+
 
 class AllocatorRetry(Fault):
     """Hold the process's CUDA memory to a little more than it has needed at its peak.
@@ -47,7 +49,7 @@ class AllocatorRetry(Fault):
     def perturb(self, job: Job) -> None:
         """Let allocation fail the more often the less room is left, and fill the memory."""
         job.host.retry_every = max(1, round(self.headroom * 40))
-        job.host.retry_ns = 40_000_000
+        job.host.retry_ns = RETRY_NS
         job.gpus.memory_used_q16 = 64880
 
     def witness(self) -> tuple[str, str]:

@@ -41,8 +41,8 @@ class AttentionBackendFallback(Fault):
         return run.knobs.turned(math_layers=float(self.layers))
 
     def perturb(self, job: Job) -> None:
-        """Write scores and weights out in all layers."""
-        job.framework.attention = "math"
+        """Write scores and weights out in these layers."""
+        job.framework.math_layers = self.layers
 
     def witness(self) -> tuple[str, str]:
         """Calls of the fused kernel give way to calls of the mathematical path."""

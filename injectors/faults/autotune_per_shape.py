@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from injectors.sim.job import Job
 
 LEAST_SIZES = 8
+TRY_NS = 40_000_000  # of all algorithms of all layers once, on a GPU
 
 
 class AutotunePerShape(Fault):
@@ -44,7 +45,7 @@ class AutotunePerShape(Fault):
     def perturb(self, job: Job) -> None:
         """Tune for a new shape every fourth step."""
         job.compiler.autotune_every = 4
-        job.compiler.autotune_ns = self.tries * 60_000_000
+        job.compiler.autotune_ns = self.tries * TRY_NS
 
     def witness(self) -> tuple[str, str]:
         """Of steps of one size the first is slow and later ones are not, unlike before."""

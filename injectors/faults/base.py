@@ -97,6 +97,10 @@ class Injection(Record, ABC):
             and scenario.places.hosts >= cls.least_hosts
         )
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """Why a simulated job can't show it as it should; None where it can."""
+        return None
+
     def perturb(self, job: Job) -> None:
         """Edit the simulated job's mechanism; the job is the fault's own copy."""
         raise ScenarioError(
@@ -151,10 +155,6 @@ class Fault(Injection):
         """The same without a reference run; None where the signals need one to tell."""
         return None
 
-    def simulated_misfit(self, scenario: Scenario) -> str | None:
-        """Why a simulated job can't show it as labelled; None where it can."""
-        return None
-
     def simulated_witness(self) -> tuple[str, str]:
         """The witness of simulated cases, which have other signals than jobs on CPUs."""
         return self.witness()
@@ -175,6 +175,21 @@ def rank_or_job(topology: Topology, rank: int | None) -> Locus:
     if rank is None or len(topology.ranks) == 1:
         return JOB
     return Locus(scope="rank", ranks=(rank,))
+
+
+def host_or_job(topology: Topology, host: int | None) -> Locus:
+    """The place of what acts on one host or (None) on all; the only host is the job."""
+    name = f"host{host}"
+    if host is None or all(place.host == name for place in topology.ranks):
+        return JOB
+    return Locus(scope="host", hosts=(name,))
+
+
+def elsewhere(topology: Topology, host: int | None) -> tuple[int, ...]:
+    """All ranks of other hosts: those that wait for it; nobody waits where all are hit (None)."""
+    if host is None:
+        return ()
+    return tuple(place.rank for place in topology.ranks if place.host != f"host{host}")
 
 
 def others(topology: Topology, rank: int | None) -> tuple[int, ...]:

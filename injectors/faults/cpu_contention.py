@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
-from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.faults.base import Fault, Run, elsewhere, host_or_job, others, rank_or_job
 from injectors.faults.monitoring_interference import POLLERS
 from injectors.sim.job import ONE
 from injectors.sim.names import SERVING, TRAINING
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -21,7 +22,7 @@ class CpuContention(Fault):
     """Let busy processes compete for the ranks' cores.
 
     Mechanism: endless computation at ordinary priority, on one core or on all; `duty` is the
-    share of time that they run.
+    share of time that they run. In a simulated job they are on all cores of a `host`.
     Source: Greyhound (USENIX ATC 2025), CPU contention on shared hosts.
     """
 
@@ -29,27 +30,37 @@ class CpuContention(Fault):
     simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
     processes: PositiveInt
     core: NonNegativeInt | None = None
+    host: NonNegativeInt | None = None
     duty: float = Field(default=1.0, gt=0, le=1)
+
+    def misfit(self, scenario: Scenario) -> str | None:
+        """A job that runs for real has one machine."""
+        return None if self.host is None else "host is for simulated jobs alone, name a core"
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the competitors run."""
         return run.competitors("busy", self.processes, 0, self.core, self.duty)
 
     def locus(self, topology: Topology) -> Locus:
-        """The rank whose core is taken, or the whole job."""
+        """The host, the rank whose core is taken, or the whole job."""
+        if self.host is not None:
+            return host_or_job(topology, self.host)
         return rank_or_job(topology, self.core)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
-        """The ranks that wait for the one whose core is taken."""
+        """The ranks that wait for those whose cores are taken."""
+        if self.host is not None:
+            return elsewhere(topology, self.host)
         return others(topology, self.core)
 
     def perturb(self, job: Job) -> None:
-        """Put the competitors on the rank's core, or on all hosts."""
+        """Put the competitors on the rank's core, on a host or on all hosts."""
         job.host.hog_duty_q16 = round(self.duty * ONE)
-        if self.core is None:
-            job.host.hogs.update(dict.fromkeys(range(job.places.hosts), self.processes))
-        else:
+        if self.core is not None:
             job.host.pinned_hogs[self.core] = self.processes
+        else:
+            hosts = range(job.places.hosts) if self.host is None else [self.host]
+            job.host.hogs.update(dict.fromkeys(hosts, self.processes))
 
     def witness(self) -> tuple[str, str]:
         """Others use the CPU at ordinary priority, and waiting for it is what a rank lost."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, NonNegativeInt
 
 from cases.schema import Locus, Topology
+from injectors.faults.base import elsewhere, host_or_job
 from injectors.faults.simulated import SimulatedFault
 from injectors.sim.job import ONE
 from injectors.sim.names import SERVING, TRAINING
@@ -34,14 +35,11 @@ class CpuLowFrequency(SimulatedFault):
 
     def locus(self, topology: Topology) -> Locus:
         """The host, or the whole job where it has no other."""
-        hosts = {place.host for place in topology.ranks}
-        if len(hosts) == 1:
-            return Locus(scope="job")
-        return Locus(scope="host", hosts=(f"host{self.host}",))
+        return host_or_job(topology, self.host)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks of other hosts, which wait for it."""
-        return tuple(p.rank for p in topology.ranks if p.host != f"host{self.host}")
+        return elsewhere(topology, self.host)
 
     def witness(self) -> tuple[str, str]:
         """Host work of one host takes longer on the CPU itself, with no wait for a core."""

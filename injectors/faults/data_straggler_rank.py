@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveFloat, PositiveInt
 
 from injectors.faults.base import Fault, Run
+from injectors.sim.fetches import read_time_ns
 from injectors.sim.job import ONE
 from injectors.sim.names import LOADER_BOUND
 
@@ -39,7 +40,7 @@ class DataStragglerRank(Fault):
     def perturb(self, job: Job) -> None:
         """Make the fetches of one rank at a time longer."""
         loader = job.loader
-        usual_ns = loader.decode_ns + loader.requests * loader.request_ns
+        usual_ns = loader.decode_ns + read_time_ns(job)
         loader.straggler_q16 = ONE + round(self.latency_ms * 10**6) * ONE // usual_ns
         loader.straggler_every = self.turn_batches
 

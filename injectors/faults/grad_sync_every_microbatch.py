@@ -37,6 +37,11 @@ class GradSyncEveryMicrobatch(Fault):
             and getattr(scenario.build_workload(), "micro_batches", 1) > 1
         )
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The same of simulated jobs."""
+        accumulates = scenario.build_workload().model_dump().get("accumulation", 1)
+        return None if accumulates > 1 else f"needs accumulation above 1, got {accumulates}"
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let further micro-batches average."""
         return run.knobs.turned(sync_every=float(self.every))

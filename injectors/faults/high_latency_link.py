@@ -8,6 +8,7 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.simulated import SimulatedFault
+from injectors.faults.slow_link import path_misfit
 from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
@@ -47,13 +48,8 @@ class HighLatencyLink(SimulatedFault):
         return tuple(place.rank for place in topology.ranks)
 
     def simulated_misfit(self, scenario: Scenario) -> str | None:
-        """The ranks must be on hosts between which a path has a name."""
-        places = scenario.places
-        if self.peer >= places.ranks or places.host(self.rank) == places.host(self.peer):
-            return f"peer must be a rank below {places.ranks} on another host"
-        return (
-            None if places.hosts <= 4 else "paths between pairs of hosts have names up to 4 hosts"
-        )
+        """The path must be one that a ring takes, and have a name."""
+        return path_misfit(scenario, self.rank, self.peer)
 
     def witness(self) -> tuple[str, str]:
         """Small collectives got slower by as much as large ones."""

@@ -39,6 +39,11 @@ class IdleDeviceMisconfig(SimulatedFault):
         assert gpu is not None
         return Locus(scope="gpu", gpus=(gpu,))
 
+    def victims(self, topology: Topology) -> tuple[int, ...]:
+        """All ranks but the two that share a device wait for these."""
+        sharing = (self.rank, self.onto)
+        return tuple(p.rank for p in topology.ranks if p.rank not in sharing)
+
     def simulated_misfit(self, scenario: Scenario) -> str | None:
         """Both ranks must be on one host, and be two."""
         places = scenario.places

@@ -11,6 +11,7 @@ from injectors.faults.base import Fault, Run
 from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -26,6 +27,11 @@ class KernelLaunchBound(Fault):
     simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     pieces: int = Field(ge=2)
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """A batch can be cut into no more than its samples; pipelines gain by smaller pieces."""
+        samples = scenario.build_workload().model_dump().get("micro_batch", 1)
+        return None if self.pieces <= samples else f"pieces must be at most {samples}"
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Cut the batches up."""

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
+# Families whose kernels matter in a simulated workload; others: large products and attention.
+FAMILIES = {
+    "vision": ("convolution", "norm"),
+    "diffusion": ("gemm", "attention", "convolution", "norm"),
+    "recommender": ("gemm", "embedding", "elementwise"),
+}
+
 
 class KernelRegression(Fault):
     """Let the job use other versions of its kernels, with the same operators and results.
@@ -63,6 +70,13 @@ class KernelRegression(Fault):
             getattr(scenario.build_workload(), "compiled", False)
         )
         return super().recorded_fits(scenario) and has
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The job must have kernels of the family, and a GPU has no instruction set to choose."""
+        if self.instructions is not None:
+            return "instructions are those of CPUs"
+        has = FAMILIES.get(scenario.workload, ("gemm", "attention"))
+        return None if self.family in has else f"family must be one of {has}, got {self.family!r}"
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let layers take the other version."""

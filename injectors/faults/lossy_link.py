@@ -14,6 +14,7 @@ from injectors.sim.names import TRAINING
 SEGMENT_BYTES = 1448  # of TCP over Ethernet
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -29,12 +30,20 @@ class LossyLink(Fault):
     simulated: ClassVar[tuple[str, ...] | None] = TRAINING
     needs: ClassVar[tuple[str, ...]] = ("network_shaping", "packet_loss")
     least_ranks: ClassVar[int] = 2
+    least_hosts: ClassVar[int] = 2
     rank: NonNegativeInt
     loss_fraction: float = Field(gt=0, lt=0.5)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Drop packets."""
         return run.network.lossy(self.rank, self.loss_fraction)
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """TCP must join the hosts, and be two: of three, the rank's host would be to blame."""
+        if scenario.build_workload().model_dump().get("transport") != "socket":
+            return "TCP sends again what is lost: needs transport socket"
+        hosts = scenario.places.hosts
+        return None if hosts == 2 else f"needs 2 hosts, with one link between them, got {hosts}"
 
     def locus(self, topology: Topology) -> Locus:
         """The link that ends at the rank; of two ranks it is the one between them."""

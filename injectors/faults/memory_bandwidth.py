@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from injectors.faults.base import Fault, Run
+from cases.schema import Locus, Topology
+from injectors.faults.base import Fault, Run, elsewhere, host_or_job
 from injectors.sim.job import ONE
 from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -19,7 +21,7 @@ class MemoryBandwidth(Fault):
     """Let processes on other cores than the ranks' stream through arrays beyond the cache.
 
     Mechanism: the ranks keep their cores but wait for memory; `duty` is the share of time
-    that the neighbours run.
+    that the neighbours run. Of simulated hosts one may be named.
     Source: Bubble-Up (MICRO 2011), interference through shared memory.
     """
 
@@ -27,7 +29,20 @@ class MemoryBandwidth(Fault):
     simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     processes: PositiveInt = 1
     core: NonNegativeInt | None = None
+    host: NonNegativeInt | None = None
     duty: float = Field(default=1.0, gt=0, le=1)
+
+    def misfit(self, scenario: Scenario) -> str | None:
+        """A job that runs for real has one machine."""
+        return None if self.host is None else "host is for simulated jobs alone, name a core"
+
+    def locus(self, topology: Topology) -> Locus:
+        """The host, since its memory is shared by all who are on it."""
+        return host_or_job(topology, self.host)
+
+    def victims(self, topology: Topology) -> tuple[int, ...]:
+        """The ranks of other hosts, which wait for it."""
+        return elsewhere(topology, self.host)
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the neighbours stream."""
@@ -35,7 +50,7 @@ class MemoryBandwidth(Fault):
 
     def perturb(self, job: Job) -> None:
         """Let the host's memory-bound work take longer."""
-        hosts = range(job.places.hosts) if self.core is None else [job.places.host(self.core)]
+        hosts = range(job.places.hosts) if self.host is None else [self.host]
         factor = ONE + round(self.processes * self.duty * ONE) // 4
         job.host.memory_traffic_q16.update(dict.fromkeys(hosts, factor))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cases.schema import Locus, Topology
-from injectors.faults.base import Fault, Run, others, rank_or_job
+from injectors.faults.base import Fault, Run, elsewhere, host_or_job, others, rank_or_job
 from injectors.sim.names import SERVING, TRAINING
 
 # An agent reads this much of /proc per CPU second, what only computes reads nothing; `python`
@@ -20,6 +20,7 @@ POLLED = f"""(SELECT coalesce(sum(cpu_ns), 0) FROM {{0}}processes WHERE role = '
                     {POLLERS})"""
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -28,7 +29,7 @@ class MonitoringInterference(Fault):
 
     Mechanism: it runs at ordinary priority on one of the ranks' cores, or on all, and reads
     memory maps of which each read stops the process's own changes to them; `duty` is the
-    share of time that it runs.
+    share of time that it runs. In a simulated job agents of a `host` hold the driver's lock.
     Source: dcgm-exporter issue 311, an exporter at 131 % CPU.
     """
 
@@ -37,28 +38,37 @@ class MonitoringInterference(Fault):
     acceptable: ClassVar[tuple[str, ...]] = ("cpu_contention_colocated",)
     agents: PositiveInt = 1
     core: NonNegativeInt | None = None
+    host: NonNegativeInt | None = None
     duty: float = Field(default=1.0, gt=0, le=1)
+
+    def misfit(self, scenario: Scenario) -> str | None:
+        """A job that runs for real has one machine."""
+        return None if self.host is None else "host is for simulated jobs alone, name a core"
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the agents collect."""
         return run.competitors("poll", self.agents, 0, self.core, self.duty)
 
     def locus(self, topology: Topology) -> Locus:
-        """The rank whose core is taken, or the whole job."""
+        """The host, the rank whose core is taken, or the whole job."""
+        if self.host is not None:
+            return host_or_job(topology, self.host)
         return rank_or_job(topology, self.core)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:
-        """The ranks that wait for the one whose core is taken."""
+        """The ranks that wait for those that are held up."""
+        if self.host is not None:
+            return elsewhere(topology, self.host)
         return others(topology, self.core)
 
     def perturb(self, job: Job) -> None:
         """Let agents hold the driver's lock four times a second."""
-        places = job.places
+        places, hosts = job.places, tuple(range(job.places.hosts))
+        if self.host is not None or self.core is not None:
+            hosts = (places.host(self.core or 0) if self.host is None else self.host,)
         job.host.poll_every_ns = 250_000_000
         job.host.poll_ns = round(self.agents * self.duty * 25_000_000)
-        job.host.polled_hosts = (
-            tuple(range(places.hosts)) if self.core is None else (places.host(self.core),)
-        )
+        job.host.polled_hosts = hosts
 
     def witness(self) -> tuple[str, str]:
         """A process that reads and reads uses the CPU while the job's processes wait to run."""

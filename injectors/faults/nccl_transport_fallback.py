@@ -8,6 +8,7 @@ from injectors.faults.nccl_settings import SLOWER, NcclSettings, said
 from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -23,6 +24,7 @@ class NcclTransportFallback(NcclSettings):
 
     cause: ClassVar[str] = "nccl_transport_fallback"
     simulated: ClassVar[tuple[str, ...] | None] = TRAINING
+    least_hosts: ClassVar[int] = 2
 
     def variables(self) -> dict[str, str]:
         """Switch off all transports but sockets."""
@@ -32,6 +34,11 @@ class NcclTransportFallback(NcclSettings):
             "NCCL_P2P_DISABLE": "1",
             "NCCL_NVLS_ENABLE": "0",
         }
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """There must be something better to fall back from."""
+        sockets = scenario.build_workload().model_dump().get("transport") == "socket"
+        return "its hosts are joined by sockets anyway" if sockets else None
 
     def perturb(self, job: Job) -> None:
         """Leave sockets between hosts."""

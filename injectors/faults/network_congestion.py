@@ -28,7 +28,8 @@ class NetworkCongestion(Fault):
     """Let another program send over a link of limited rate that the job's ranks use.
 
     Mechanism: `flows` TCP connections keep the link's queue filled, so the job's bytes wait
-    behind them and get a part of the rate.
+    behind them and get a part of the rate. In a simulated job the flows are other jobs' and come
+    and go on the spine that all hosts share; then there is no `source`.
     Source: Greyhound (USENIX ATC 2025), congestion in 42 of 107 jobs on four nodes.
     """
 
@@ -37,16 +38,20 @@ class NetworkCongestion(Fault):
     backward_alone: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 2
-    source: NonNegativeInt = 0
+    least_hosts: ClassVar[int] = 2
+    source: NonNegativeInt | None = 0
     target: NonNegativeInt = 1
     flows: PositiveInt = 1
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the other program send."""
+        assert self.source is not None
         return run.traffic(self.source, self.target, self.flows)
 
     def misfit(self, scenario: Scenario) -> str | None:
         """A link without limit is shared through the CPU, not through its rate."""
+        if self.source is None:
+            return "a spine is for simulated jobs alone: name a source"
         if scenario.link_mbit_per_s is None:
             return "congestion needs links of a limited rate: give link_mbit_per_s"
         ends = (self.source, self.target)
@@ -57,7 +62,9 @@ class NetworkCongestion(Fault):
         return None
 
     def locus(self, topology: Topology) -> Locus:
-        """The link between the two, or the links of both where there is a switch."""
+        """The link between the two, or the links of both where there is a switch; or all links."""
+        if self.source is None:
+            return Locus(scope="link", links=tuple(link.name for link in topology.links))
         ends = {self.source, self.target}
         between = [link.name for link in topology.links if ends <= set(link.ranks)]
         touched = [link.name for link in topology.links if ends & set(link.ranks)]
@@ -66,6 +73,10 @@ class NetworkCongestion(Fault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """Every rank of the ring waits for its slowest link."""
         return tuple(place.rank for place in topology.ranks)
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The flows of a simulated job have no ends of its own."""
+        return None if self.source is None else f"source must be none, got {self.source}"
 
     def perturb(self, job: Job) -> None:
         """Share the spine with other jobs' flows for most of the time."""

@@ -30,6 +30,7 @@ class NicDegraded(Fault):
     backward_alone: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 3
+    least_hosts: ClassVar[int] = 3
     host: NonNegativeInt
     rate_mbit_per_s: PositiveFloat
 
@@ -44,6 +45,11 @@ class NicDegraded(Fault):
         if self.host >= scenario.hosts:
             return f"host must be below {scenario.hosts}, got {self.host}"
         return None
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The same of a simulated job, whose hosts follow from its machine."""
+        hosts = scenario.places.hosts
+        return None if self.host < hosts else f"host must be below {hosts}, got {self.host}"
 
     def locus(self, topology: Topology) -> Locus:
         """The host."""

@@ -36,6 +36,12 @@ class PaddingWaste(Fault):
             getattr(scenario.build_workload(), "max_length", None)
         )
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """There must be padding."""
+        used = int(scenario.build_workload().config()["sequence"])
+        longer = self.padded_tokens > used
+        return None if longer else f"padded_tokens must be above {used}, got {self.padded_tokens}"
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Pad."""
         return run.knobs.turned(padded_length=float(self.padded_tokens))

@@ -10,6 +10,7 @@ from pydantic import PositiveInt
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run
 from injectors.sim.job import ONE
+from injectors.sim.workloads.pipeline import PipelineTransformer
 from injectors.workloads.pipeline import Pipeline, split
 
 if TYPE_CHECKING:
@@ -56,6 +57,16 @@ class PpStageImbalance(Fault):
         """All ranks of the other stages."""
         last = _last(topology)
         return tuple(place.rank for place in topology.ranks if place.stage != last)
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The same of a simulated pipeline."""
+        workload = scenario.build_workload()
+        assert isinstance(workload, PipelineTransformer)
+        try:
+            workload.split(scenario.places.pipeline, self.layers)
+        except ValueError as error:
+            return str(error)
+        return None
 
     def perturb(self, job: Job) -> None:
         """Give the last stage more layers."""

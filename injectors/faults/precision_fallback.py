@@ -19,7 +19,8 @@ class PrecisionFallback(Fault):
     """Compute some layers of a bfloat16 job in float32, or a whole float32 job in float64.
 
     Mechanism: autocast is off in the first `layers` layers; or the parameters, and with them
-    every operator, are float64 from the start (`layers` then says nothing).
+    every operator, are float64 from the start (`layers` then says nothing). On a simulated GPU
+    products in float32 may use its `tensor_cores`, in TF32.
     Source: pytorch issue 149857, norma-core issue 63.
     """
 
@@ -28,6 +29,7 @@ class PrecisionFallback(Fault):
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     to: Literal["float32", "float64"] = "float32"
     layers: PositiveInt = 1
+    tensor_cores: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Parameters in float64 take a job of their own."""
@@ -40,6 +42,10 @@ class PrecisionFallback(Fault):
         narrow = getattr(scenario.build_workload(), "precision", None) == "bfloat16"
         return None if narrow else "float32 is a fallback only from precision bfloat16"
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """No simulated kernel computes in float64."""
+        return None if self.to == "float32" else "float64 is not simulated"
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Switch autocast off in the layers."""
         if self.to == "float64":
@@ -47,8 +53,9 @@ class PrecisionFallback(Fault):
         return run.knobs.turned(full_precision_layers=float(self.layers))
 
     def perturb(self, job: Job) -> None:
-        """Multiply in float32."""
-        job.framework.precision = "fp32"
+        """Compute these layers in float32; in cut models only the dense ones are layers."""
+        job.framework.wide_layers = self.layers
+        job.framework.wide_precision = "tf32" if self.tensor_cores else "fp32"
 
     def witness(self) -> tuple[str, str]:
         """Casts vanish from the trace, or gradients are of a wider type."""

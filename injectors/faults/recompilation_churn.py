@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 
 from injectors.faults.base import Fault, Run
 from injectors.sim.names import TRANSFORMERS
@@ -20,7 +20,8 @@ class RecompilationChurn(Fault):
 
     Mechanism: torch.compile with `dynamic=False` specialises on the number, so its guard fails
     at each new value and the block is compiled once more. The computation stays the same.
-    The cost is that of one compilation over `every` forward passes.
+    The cost is that of one compilation over `every` forward passes; a simulated one takes
+    `compile_s`.
     Source: jax#1038 (a changing static argument); PyTorch documentation of recompilation.
     """
 
@@ -28,12 +29,18 @@ class RecompilationChurn(Fault):
     simulated: ClassVar[tuple[str, ...] | None] = TRANSFORMERS
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     every: PositiveInt
+    compile_s: PositiveFloat = 0.6
 
     @classmethod
     def recorded_fits(cls, scenario: Scenario) -> bool:
         """Tell whether blocks are compiled, else nothing compiles again."""
         backend = getattr(scenario.build_workload(), "compile_blocks", "no")
         return super().recorded_fits(scenario) and backend != "no"
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The model must be compiled."""
+        compiled = scenario.build_workload().model_dump().get("compiled")
+        return None if compiled else "needs a compiled model"
 
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Let the number change every `every` forward passes."""
@@ -42,7 +49,7 @@ class RecompilationChurn(Fault):
     def perturb(self, job: Job) -> None:
         """Compile again every so many steps."""
         job.compiler.recompile_every = self.every
-        job.compiler.recompile_ns = 600_000_000
+        job.compiler.recompile_ns = round(self.compile_s * 10**9)
 
     def witness(self) -> tuple[str, str]:
         """Compilations go on after the first steps, each because a guard failed."""

@@ -50,6 +50,11 @@ class RecompileLimit(Fault):
             return None
         return f"graphs must be below the {lengths} lengths of sequences, got {self.graphs}"
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The model must be compiled."""
+        compiled = scenario.build_workload().model_dump().get("compiled")
+        return None if compiled else "needs a compiled model"
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Do nothing more: the job was started so."""
         return nullcontext()

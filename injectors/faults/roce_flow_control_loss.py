@@ -12,6 +12,7 @@ from injectors.sim.job import ONE
 from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -29,9 +30,13 @@ class RoceFlowControlLoss(SimulatedFault):
     least_hosts: ClassVar[int] = 2
     bandwidth_left: float = Field(gt=0, lt=1)
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """InfiniBand has flow control of its own."""
+        roce = scenario.build_workload().model_dump().get("transport") == "roce"
+        return None if roce else "needs transport roce"
+
     def perturb(self, job: Job) -> None:
         """Let bandwidth between hosts collapse."""
-        job.network.transport = "roce"
         job.network.pause_storm_q16 = round(self.bandwidth_left * ONE)
 
     def victims(self, topology: Topology) -> tuple[int, ...]:

@@ -17,6 +17,21 @@ if TYPE_CHECKING:
     from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
+NAMED_HOSTS = 4  # up to so many the path of each pair has a name, see injectors.sim.public
+
+
+def path_misfit(scenario: Scenario, rank: int, peer: int | None) -> str | None:
+    """Why a simulated job's path between two ranks' hosts can't be blamed; None if it can."""
+    places = scenario.places
+    if peer is None or max(rank, peer) >= places.ranks:
+        return f"must name the rank at the other end, peer, below {places.ranks}, got {peer}"
+    if places.hosts > NAMED_HOSTS:
+        return f"paths have names up to {NAMED_HOSTS} hosts, got {places.hosts}"
+    apart = abs(places.host(rank) - places.host(peer))
+    if apart not in (1, places.hosts - 1):
+        return f"rank and peer must be on neighbouring hosts, got {(rank, peer)}"
+    return None
+
 
 class SlowLink(Fault):
     """Limit the bandwidth of one rank's link, or of the path between two ranks' hosts.
@@ -32,6 +47,7 @@ class SlowLink(Fault):
     acceptable: ClassVar[tuple[str, ...]] = ("nic_degraded",)
     needs: ClassVar[tuple[str, ...]] = ("network_shaping",)
     least_ranks: ClassVar[int] = 2
+    least_hosts: ClassVar[int] = 2
     rank: NonNegativeInt
     rate_mbit_per_s: PositiveFloat
     peer: NonNegativeInt | None = None
@@ -53,6 +69,10 @@ class SlowLink(Fault):
         if scenario.host(self.rank) == scenario.host(self.peer):
             return f"rank and peer must be on different hosts, got {(self.rank, self.peer)}"
         return None
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The path must be one that a ring takes, and have a name."""
+        return path_misfit(scenario, self.rank, self.peer)
 
     def locus(self, topology: Topology) -> Locus:
         """The link that ends at the rank; of two ranks or hosts it is the one between them."""

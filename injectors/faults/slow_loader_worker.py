@@ -9,6 +9,7 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from cases.schema import Locus, Topology
 from injectors.faults.base import Fault, Run, others
+from injectors.sim.fetches import read_time_ns
 from injectors.sim.job import ONE
 from injectors.sim.names import LOADER_BOUND
 
@@ -55,10 +56,14 @@ class SlowLoaderWorker(Fault):
         """The ranks that wait for the one whose worker is slow."""
         return others(topology, self.rank)
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The same of simulated loaders."""
+        return self.misfit(scenario)
+
     def perturb(self, job: Job) -> None:
         """Make that worker's fetches longer."""
         loader = job.loader
-        usual_ns = loader.decode_ns + loader.requests * loader.request_ns
+        usual_ns = loader.decode_ns + read_time_ns(job)
         slower = ONE + round(self.latency_ms * 10**6) * ONE // usual_ns
         loader.worker_q16[self.rank, self.worker] = slower
 

@@ -10,6 +10,7 @@ from injectors.faults.simulated import SimulatedFault
 from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -23,6 +24,12 @@ class TooFewLoaderWorkers(SimulatedFault):
     cause: ClassVar[str] = "too_few_loader_workers"
     simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     workers: NonNegativeInt
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """They must be fewer than planned."""
+        planned = scenario.build_workload().model_dump().get("workers", 0)
+        fewer = self.workers < planned
+        return None if fewer else f"workers must be below {planned}, got {self.workers}"
 
     def perturb(self, job: Job) -> None:
         """Start fewer workers."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
-from injectors.sim.names import TRAINING
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -27,7 +27,7 @@ class UnfusedKernels(Fault):
     """
 
     cause: ClassVar[str] = "unfused_kernels"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
+    simulated: ClassVar[tuple[str, ...] | None] = (*TRANSFORMERS, "vision", "diffusion")
     needs: ClassVar[tuple[str, ...]] = ("compiler",)
     layers: PositiveInt
 
@@ -43,8 +43,8 @@ class UnfusedKernels(Fault):
         return run.knobs.turned(eager_layers=float(self.layers))
 
     def perturb(self, job: Job) -> None:
-        """Run chains op by op."""
-        job.framework.fused = False
+        """Run chains of these layers op by op."""
+        job.framework.unfused_layers = self.layers
 
     def witness(self) -> tuple[str, str]:
         """A step runs many more operators than in the reference."""

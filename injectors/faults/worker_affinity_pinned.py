@@ -40,6 +40,11 @@ class WorkerAffinityPinned(Fault):
             return "pinned ranks leave the workers one core as it is"
         return None
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """There must be several workers."""
+        workers = scenario.build_workload().model_dump().get("workers", 0)
+        return None if workers > 1 else f"needs at least 2 loader workers, got {workers}"
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Name the core, by its number on this machine."""
         cores = sorted(os.sched_getaffinity(0))

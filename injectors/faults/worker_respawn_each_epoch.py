@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
+START_NS, WORKER_NS = 150_000_000, 50_000_000  # of a loader, and of forking each worker
+
 
 class WorkerRespawnEachEpoch(Fault):
     """End the loader workers after an epoch, or several, and start new ones for the next.
@@ -36,6 +38,11 @@ class WorkerRespawnEachEpoch(Fault):
             return "needs a workload with workers and epoch_batches above 0"
         return uneven(scenario, life)
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """There must be workers."""
+        workers = scenario.build_workload().model_dump().get("workers", 0)
+        return None if workers else "needs a workload with workers"
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Limit the workers' life."""
         return run.knobs.turned(worker_life_epochs=float(self.every_epochs))
@@ -43,7 +50,7 @@ class WorkerRespawnEachEpoch(Fault):
     def perturb(self, job: Job) -> None:
         """Start the workers again at every epoch."""
         job.loader.epoch_steps = 8 * self.every_epochs
-        job.loader.respawn_ns = 1_500_000_000
+        job.loader.respawn_ns = START_NS + job.loader.workers * WORKER_NS
 
     def witness(self) -> tuple[str, str]:
         """More worker processes come and go than in the reference, and single steps wait long."""

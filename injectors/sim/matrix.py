@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from cases.documents import parse_record, read_yaml
 from cases.schema import CauseName, Name, Record
@@ -13,6 +13,7 @@ from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.scenario import Withheld
 
+ONLY = "only"  # key of a grade that names the configurations it is for
 MATRIX = Path(__file__).parents[1] / "scenarios" / "simulated.yaml"
 
 
@@ -23,6 +24,7 @@ class Configuration(Record):
         workload, machine, ranks, steps, profiled_steps, shape, question: As of a scenario.
         parameters: Of the workload.
         vary: Parameters of which each group takes the next value.
+        step_ms: What a healthy step takes, roughly, group by group; grades may be multiples of it.
         groups: Groups in the full suite.
         smoke: Groups in the small one.
     """
@@ -36,6 +38,7 @@ class Configuration(Record):
     question: Literal["regression", "audit"] = "regression"
     parameters: dict[str, Any] = {}
     vary: dict[str, list[Any]] = {}
+    step_ms: list[PositiveFloat] = Field(min_length=1)
     groups: NonNegativeInt = 1
     smoke: NonNegativeInt = 0
 
@@ -44,8 +47,11 @@ class Matrix(Record):
     """The whole of it.
 
     Attributes:
-        faults: Cause -> parameters by rising or falling cost; `$rank`, `$peer` and `$host` are
-            drawn by each group, `$pair` is two ranks of a host.
+        faults: Cause -> grades, each the parameters of a fault. `$rank`, `$peer` (a rank of a
+            neighbouring host), `$beside` (one of the same host), `$pair` (both) and `$host` are
+            drawn by each group; "0.5 step_ms" is half of the configuration's step, and so on (see
+            injectors.sim.grades). A grade is for all configurations or, with `only`, for those
+            whose names begin so.
         decoys: The same of decoys.
         withheld: Ways of withholding, each with the causes of which a group gets one.
         faults_per_group, decoys_per_group, withheld_per_group: Arms of a group.
@@ -70,7 +76,18 @@ class Matrix(Record):
         for cause, grades in {**self.faults, **self.decoys}.items():
             if not grades:
                 raise ValueError(f"{cause} must have at least one set of parameters")
+            for prefix in (name for grade in grades for name in grade.get(ONLY, ())):
+                if not any(name.startswith(prefix) for name in self.configurations):
+                    raise ValueError(f"{cause}: no configuration's name begins with {prefix!r}")
         return self
+
+    def grades(self, what: str, configuration: str) -> list[dict[str, Any]]:
+        """Return the grades of a fault or decoy that are for a configuration."""
+        return [
+            {name: value for name, value in grade.items() if name != ONLY}
+            for grade in {**self.faults, **self.decoys}[what]
+            if configuration.startswith(tuple(grade.get(ONLY, ("",))))
+        ]
 
 
 def read(path: Path = MATRIX) -> Matrix:

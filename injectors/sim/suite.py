@@ -8,8 +8,7 @@ group. Under a private seed the draws, and so the composition, are others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
@@ -17,21 +16,28 @@ from injectors.faults.base import Fault, Injection
 from injectors.scenario import HEALTHY, TWIN, Arm, CasePlan, Scenario, Withheld
 from injectors.sim import noise
 from injectors.sim.backend import Group
-from injectors.sim.job import Places
+from injectors.sim.grades import placed, units
 from injectors.sim.matrix import Configuration, Matrix, read
+
+INJECTIONS: dict[str, type[Injection]] = {**FAULTS, **DECOYS}
+Offered = Mapping[str, Sequence[Arm]]  # what can act in a job, at its grades
 
 
 def core(private_seed: int | None = None) -> list[Group]:
     """The groups of simulated_core."""
-    matrix = read()
-    counts = {name: item.groups for name, item in matrix.configurations.items()}
-    return _groups(matrix, counts, private_seed)
+    return whole(read(), private_seed)
 
 
 def smoke(private_seed: int | None = None) -> list[Group]:
     """The groups of simulated_smoke."""
     matrix = read()
     counts = {name: item.smoke for name, item in matrix.configurations.items()}
+    return _groups(matrix, counts, private_seed)
+
+
+def whole(matrix: Matrix, private_seed: int | None = None) -> list[Group]:
+    """The groups of any matrix."""
+    counts = {name: item.groups for name, item in matrix.configurations.items()}
     return _groups(matrix, counts, private_seed)
 
 
@@ -61,43 +67,53 @@ class _Composer:
         configuration = self._matrix.configurations[name]
         key = noise.key(self._seed, name, number)
         bare = _scenario(name, number, configuration, {}, (TWIN,))
-        arms = dict(self._fault_arms(bare, key))
-        plans = [TWIN, *(CasePlan(arm=arm) for arm in arms)]
-        decoys = dict(self._decoy_arms(bare, key))
-        plans += [CasePlan(arm=arm) for arm in decoys]
+        step_ms = configuration.step_ms[number % len(configuration.step_ms)]
+        offered = self._offered(bare, name, key, units(bare.build_workload(), step_ms))
+        faults = [cause for cause in self._matrix.faults if cause in offered]
+        decoys = [decoy for decoy in self._matrix.decoys if decoy in offered]
+        arms = self._dealt("f", faults, self._matrix.faults_per_group, offered, key)
+        odd = self._dealt("d", decoys, self._matrix.decoys_per_group, offered, key)
         both = self._both(bare, arms)
-        plans += [CasePlan(arm=arm) for arm in both]
-        hidden, more = self._withheld(bare, key, list(decoys))
+        plans = [TWIN, *(CasePlan(arm=arm) for arm in (*arms, *odd, *both))]
+        hidden, more = self._withheld(bare, offered, list(odd))
         self._made += 1
         return _scenario(
-            name, number, configuration, {**arms, **decoys, **both, **hidden}, (*plans, *more)
+            name, number, configuration, {**arms, **odd, **both, **hidden}, (*plans, *more)
         )
 
-    def _fault_arms(self, bare: Scenario, key: int) -> Iterator[tuple[str, Arm]]:
-        fitting = [cause for cause in self._matrix.faults if self._fits(FAULTS[cause], bare)]
-        order = noise.permutation(noise.key(key, "causes"), len(fitting))
-        ranked = sorted(order, key=lambda i: self._used[fitting[i]])
-        for number, index in enumerate(ranked[: self._matrix.faults_per_group]):
-            yield f"f{number}", self._fault(fitting[index], bare, key)
+    def _offered(
+        self, bare: Scenario, name: str, key: int, of: Mapping[str, float]
+    ) -> dict[str, list[Arm]]:
+        """Return the faults and decoys that can act in this job where the group puts them.
 
-    def _fault(self, cause: str, bare: Scenario, key: int) -> Arm:
-        return self._graded(cause, self._next(cause), bare, key)
+        Each with its grades for the configuration, those left out that this job can't show.
+        """
+        found: dict[str, list[Arm]] = {}
+        for what in (*self._matrix.faults, *self._matrix.decoys):
+            kind = "fault" if what in FAULTS else "decoy"
+            for grade in self._matrix.grades(what, name) if INJECTIONS[what].fits(bare) else ():
+                try:
+                    parameters = placed(grade, bare.places, key, what, of)
+                except LookupError:  # a place that this job does not have
+                    continue
+                arm = Arm.model_validate({kind: what, "parameters": parameters})
+                if _shows(arm.injection(), bare):
+                    found.setdefault(what, []).append(arm)
+        return found
 
-    def _next(self, what: str) -> int:
-        """Count a use; returns how many there were before."""
-        self._used[what] += 1
-        return self._used[what] - 1
+    def _dealt(
+        self, letter: str, names: Sequence[str], count: int, offered: Offered, key: int
+    ) -> dict[str, Arm]:
+        """Take the `count` that the suite has had least so far, at their next grades."""
+        order = noise.permutation(noise.key(key, letter), len(names))
+        ranked = sorted(order, key=lambda i: self._used[names[i]])
+        chosen = [names[i] for i in ranked[:count]]
+        return {f"{letter}{n}": self._next(what, what, offered) for n, what in enumerate(chosen)}
 
-    def _decoy_arms(self, bare: Scenario, key: int) -> Iterator[tuple[str, Arm]]:
-        fitting = [name for name in self._matrix.decoys if self._fits(DECOYS[name], bare)]
-        order = noise.permutation(noise.key(key, "decoys"), len(fitting))
-        ranked = sorted(order, key=lambda i: self._used[fitting[i]])
-        for number, index in enumerate(ranked[: self._matrix.decoys_per_group]):
-            name = fitting[index]
-            grades = self._matrix.decoys[name]
-            parameters = grades[self._next(name) % len(grades)]
-            arm = Arm(decoy=name, parameters=placed(parameters, bare.places, key, name))
-            yield f"d{number}", arm
+    def _next(self, count: str, what: str, offered: Offered) -> Arm:
+        """Return the next grade by a count of uses."""
+        self._used[count] += 1
+        return offered[what][(self._used[count] - 1) % len(offered[what])]
 
     def _both(self, bare: Scenario, arms: Mapping[str, Arm]) -> dict[str, Arm]:
         if self._made % self._matrix.both_every or len(arms) < 2 or bare.question == "audit":
@@ -106,14 +122,14 @@ class _Composer:
         return {"both": Arm(both=(first, second))}
 
     def _withheld(
-        self, bare: Scenario, key: int, decoys: Sequence[str]
+        self, bare: Scenario, offered: Offered, decoys: Sequence[str]
     ) -> tuple[dict[str, Arm], list[CasePlan]]:
         """One way of withholding: a case that it makes undecidable and one that it does not."""
         if bare.question == "audit":
             return {}, []
         usable: dict[Withheld, list[str]] = {}
         for pattern, causes in self._matrix.withheld.items():
-            found = [cause for cause in causes if self._fits(FAULTS[cause], bare)]
+            found = [cause for cause in causes if cause in offered]
             if len(found) > 1:
                 usable[pattern] = found
         if not usable:
@@ -122,31 +138,20 @@ class _Composer:
         self._patterns[pattern] += 1
         causes = usable[pattern]
         cause = causes[self._patterns[pattern] % len(causes)]
-        arms = {"w": self._graded(cause, self._next(f"{pattern} {cause}"), bare, key)}
+        arms = {"w": self._next(f"{pattern} {cause}", cause, offered)}
         healthy = decoys[0] if decoys and self._patterns[pattern] % 2 else HEALTHY
         return arms, [
             CasePlan(arm="w", withhold=pattern),
             CasePlan(arm=healthy, withhold=pattern),
         ]
 
-    def _fits(self, injection: type[Injection], bare: Scenario) -> bool:
-        """Whether it can act in this job as the matrix grades it, wherever it is put."""
-        if not injection.fits(bare):
-            return False
-        if not issubclass(injection, Fault):
-            return True
-        try:
-            fault = self._graded(injection.cause, 0, bare, 0).injection()
-        except ValueError:  # a place that this job does not have
-            return False
-        assert isinstance(fault, Fault)
-        told = bare.question == "regression" or fault.audit_witness() is not None
-        return told and fault.simulated_misfit(bare) is None
 
-    def _graded(self, cause: str, grade: int, bare: Scenario, key: int) -> Arm:
-        grades = self._matrix.faults[cause]
-        parameters = grades[grade % len(grades)]
-        return Arm(fault=cause, parameters=placed(parameters, bare.places, key, cause))
+def _shows(injection: Injection, bare: Scenario) -> bool:
+    """Whether the job can show it; without a reference run only what is told by itself."""
+    audit = bare.question == "audit"
+    if audit and isinstance(injection, Fault) and injection.audit_witness() is None:
+        return False
+    return injection.simulated_misfit(bare) is None
 
 
 def _scenario(
@@ -170,23 +175,3 @@ def _scenario(
         arms=dict(arms),
         cases=tuple(cases),
     )
-
-
-def placed(parameters: Mapping[str, Any], places: Places, key: int, what: str) -> dict[str, Any]:
-    """Fill in where a fault acts, as the group draws it."""
-    draw = noise.key(key, what)
-    rank = draw % places.ranks
-    here = places.host(rank)
-    elsewhere = [other for other in range(places.ranks) if places.host(other) != here]
-    beside = [other for other in places.ranks_of_host(here) if other != rank]
-    values = {
-        "$rank": rank,
-        "$host": here,
-        "$peer": elsewhere[draw // 7 % len(elsewhere)] if elsewhere else None,
-        "$beside": beside[draw // 11 % len(beside)] if beside else None,
-        "$pair": sorted([rank, beside[draw // 11 % len(beside)]]) if beside else None,
-    }
-    return {
-        name: values[value] if isinstance(value, str) and value in values else value
-        for name, value in parameters.items()
-    }
