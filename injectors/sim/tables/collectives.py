@@ -15,7 +15,7 @@ from injectors.sim import noise
 from injectors.sim.clocks import Clocks
 from injectors.sim.noise import Ints
 from injectors.sim.program import Op
-from injectors.sim.run import Collected, Run
+from injectors.sim.run import Run
 from injectors.sim.tables.traffic import COMMUNICATION, operation, payload
 
 US = 1000
@@ -49,54 +49,50 @@ def collective_table(run: Run, clocks: Clocks) -> pd.DataFrame:
 
 def _rows(run: Run, clocks: Clocks, group: str, ops: Sequence[Op]) -> pd.DataFrame:
     times = [run.collectives[op.path] for op in ops]
-    present = _by_rank([found.host for found in times]) >= 0
-    ranks, per_rank = present.shape
-    number = np.tile(np.arange(per_rank) % len(ops), ranks)[present.ravel()]
-
-    def column(arrays: Sequence[Ints]) -> Ints:
-        return np.asarray(_by_rank(arrays).ravel()[present.ravel()])
-
-    began, done = _device_times(run, clocks, ops, times)
-    started = pd.Series(column(began), dtype="Int64")
+    host, start, end = (
+        np.stack([getattr(found, name) for found in times], axis=1)  # (steps, ops, ranks)
+        for name in ("host", "start", "end")
+    )
+    began, done = _noted(run, ops, clocks.of_ranks(start), clocks.of_ranks(end))
+    present = _by_rank(host) >= 0
+    there, (ranks, per_rank) = present.ravel(), present.shape
+    number = np.tile(np.arange(per_rank) % len(ops), ranks)[there]
+    started = pd.Series(_by_rank(began).ravel()[there], dtype="Int64")
     if run.job.machine.gpu is None:
         started[:] = pd.NA
+    put_in = np.stack([payload(run, op) for op in ops], axis=1)
     return pd.DataFrame(
         {
-            "rank": np.repeat(np.arange(ranks), per_rank)[present.ravel()],
+            "rank": np.repeat(np.arange(ranks), per_rank)[there],
             "process_group": group,
-            "seq": (np.cumsum(present, axis=1) - 1).ravel()[present.ravel()],
+            "seq": (np.cumsum(present, axis=1) - 1).ravel()[there],
             "op": _texts([operation(op) for op in ops], number),
-            "bytes": column([payload(run, op) for op in ops]),
+            "bytes": _by_rank(put_in).ravel()[there],
             "dtype": _texts([element_type(op) for op in ops], number),
-            "created_ns": column([clocks.of_ranks(found.host) for found in times]),
+            "created_ns": _by_rank(clocks.of_ranks(host)).ravel()[there],
             "started_ns": started,
-            "completed_ns": column(done),
+            "completed_ns": _by_rank(done).ravel()[there],
             "state": "completed",
         }
     )
 
 
-def _device_times(
-    run: Run, clocks: Clocks, ops: Sequence[Op], times: Sequence[Collected]
-) -> tuple[list[Ints], list[Ints]]:
-    """Return when each op began and was done, as noted: (steps, ranks) each."""
-    steps, ranks = np.arange(run.job.steps)[:, None], np.arange(run.program.ranks)
-    began, done = [], []
-    for op, found in zip(ops, times, strict=True):
-        of = noise.keys(run.job.seed, "flight recorder", op.path, steps, ranks)
-        late = noise.exponential_q16(of, LATE_NS)
-        began.append(clocks.of_ranks(found.start) + late // 2)
-        done.append(clocks.of_ranks(found.end) + late)
+def _noted(run: Run, ops: Sequence[Op], start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return what the recorder notes of times on the device, (steps, ops, ranks) each."""
+    paths = np.array([noise.text_hash(op.path) for op in ops], np.uint64)
+    steps, ranks = np.arange(len(start)), np.arange(start.shape[2])
+    base = noise.extend(noise.key(run.job.seed, "flight recorder"), paths.view(np.int64))
+    of = noise.extend(base[:, None], steps[:, None, None], ranks)
+    late = noise.exponential_q16(of, LATE_NS)
+    began, done = start + late // 2, end + late
     if run.job.machine.gpu is None:
         return began, done
-    return [one // US * US for one in began], [one // US * US for one in done]
+    return began // US * US, done // US * US
 
 
-def _by_rank(arrays: Sequence[Ints]) -> Ints:
-    """Bring arrays (steps, ranks) of all ops into one, (ranks, steps * ops)."""
-    stacked = np.stack(arrays, axis=1)  # (steps, ops, ranks)
-    steps, ops, ranks = stacked.shape
-    return stacked.reshape(steps * ops, ranks).T
+def _by_rank(values: Ints) -> Ints:
+    """Bring (steps, ops, ranks) into (ranks, steps * ops)."""
+    return values.reshape(-1, values.shape[2]).T
 
 
 def _texts(words: Sequence[str], number: Ints) -> np.ndarray[tuple[int], np.dtype[np.object_]]:

@@ -83,6 +83,8 @@ def payload(run: Run, op: Op) -> Ints:
     assert words is not None
     own = words.bytes // words.world if operation(op) == "all_gather" else words.bytes
     row = next((UNEVEN[parts] for parts in UNEVEN if all(part in op.path for part in parts)), "")
+    if not row:
+        return np.full((len(run.conditions), run.program.ranks), own)
     return own * work_q16(run, row) >> 16
 
 
