@@ -14,6 +14,7 @@ from cases.errors import EvalHarnessError, HarnessError
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.commands.run", "Run diagnosers on a suite, score and track them."),
     "score": ("harness.commands.score", "Judge recorded answers again without running."),
+    "compare": ("harness.commands.compare", "Say which of two diagnosers is better, or tied."),
     "gate": ("harness.commands.gate", "Say whether a result passes a policy."),
     "leaderboard": ("harness.commands.leaderboard", "Rank all tracked diagnosers of a suite."),
     "track": ("harness.commands.track", "Send results to MLflow, now or later."),

@@ -65,14 +65,14 @@ class Response:
     """What came back for one case: a diagnosis if and only if the outcome is ok.
 
     `supported` says for each finding whether at least one piece of its evidence held when it
-    was checked; None where nobody has checked.
+    was checked, None where that could not be decided; None as a whole where nobody has checked.
     """
 
     case_id: str
     outcome: Outcome
     diagnosis: Diagnosis | None
     seconds: float | None
-    supported: tuple[bool, ...] | None = None
+    supported: tuple[bool | None, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.outcome == "ok") != (self.diagnosis is not None):

@@ -13,6 +13,7 @@ from cases.errors import HarnessError, InputError
 from scorers.buckets import CASE_BUCKETS
 from scorers.causes import by_cause
 from scorers.confusion import confusion_table
+from scorers.domains import recall_by_domain
 from scorers.inputs import Label, Response, Tree, check
 from scorers.lineage import Lineage
 from scorers.metric import Metric
@@ -22,7 +23,7 @@ from scorers.settling import FAULT_BUCKETS
 from scorers.severity import recall_by_severity
 from scorers.tables import Tables, build
 
-SCORING_VERSION = "1.0"
+SCORING_VERSION = "1.1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,11 @@ def _metrics(tables: Tables, floor: float | None, seed: int) -> dict[str, Metric
     for metric in beside:
         name = f"{metric.name}_applicable"
         metrics[name] = Metric(**{**asdict(metric), "name": name})
-    parts = [*by_cause(ready.faults, ready.findings), *recall_by_severity(ready.faults)]
+    parts = [
+        *recall_by_domain(ready.faults),
+        *by_cause(ready.faults, ready.findings),
+        *recall_by_severity(ready.faults),
+    ]
     return metrics | {metric.name: metric for metric in parts}
 
 

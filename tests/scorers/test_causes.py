@@ -59,3 +59,9 @@ def test_a_cause_that_nobody_blamed_has_no_precision_and_an_f1_of_0(make, tree):
     scores = score([make.label(make.fault())], {"case0": make.says()}, tree)
     assert scores.metrics["precision_of_other_host_network"].note == "no finding was made"
     assert scores.metrics["f1_of_other_host_network"].value == 0
+
+
+def test_recall_of_a_domain_counts_all_its_causes(metrics):
+    # Two slow links of five and the lossy one.
+    assert value(metrics, "recall_in_host_network") == (3 / 6, 6)
+    assert {name for name in metrics if name.startswith("recall_in_")} == {"recall_in_host_network"}

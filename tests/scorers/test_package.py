@@ -51,4 +51,4 @@ def is_plain_call(node):
 
 
 def test_the_two_names_of_the_version_agree():
-    assert scorers.scoring_version == scorers.SCORING_VERSION == "1.0"
+    assert scorers.scoring_version == scorers.SCORING_VERSION == "1.1"

@@ -247,7 +247,7 @@ def test_summary_is_json_and_counts_every_case_and_fault(suite, perfect, tree):
     assert summary["composition"] == {"faulty": 20, "healthy": 12, "undecidable": 8}
     assert summary["buckets"]["faults"]["found"] == 25
     assert summary["metrics"]["misled_rate"]["groups"] == 10
-    assert summary["scoring_version"] == "1.0"
+    assert summary["scoring_version"] == "1.1"
 
 
 def test_recall_by_cause_pools_the_scarce_by_domain(suite, perfect, tree):

@@ -1,0 +1,18 @@
+"""Recall of each domain: where in the system a diagnoser finds what is wrong."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from scorers.causes import FOUND
+from scorers.metric import Metric
+from scorers.rate_metrics import rate
+
+
+def recall_by_domain(faults: pd.DataFrame) -> list[Metric]:
+    """Share of faults found (cause and place) in each domain that has any: `recall_in_<domain>`.
+
+    Args:
+        faults: The table of faults, its column `group` categorical.
+    """
+    return [rate(f"recall_in_{name}", FOUND, own) for name, own in faults.groupby("domain")]
