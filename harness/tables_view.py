@@ -23,6 +23,22 @@ RIGHT = {
     "precision cause+place": "precision_cause_and_locus",
     "top1": "top1",
 }
+SURE = {
+    "Brier": "brier",
+    "ECE": "ece",
+    "ECE by chance": "ece_by_chance",
+    "calibration slope": "calibration_slope",
+    "AUGRC": "augrc",
+    "evidence holds": "evidence_support",
+}
+COST = {
+    "lost share: error": "lost_fraction_error",
+    "by the median": "lost_fraction_error_floor",
+    "on wrong causes": "misattributed_time",
+    "minimum detectable": "minimum_detectable",
+    "window overlap": "window_iou",
+    "onset error": "onset_error",
+}
 SEVERITY = {f"found, {band}": f"recall_at_{band}" for band in BANDS}
 SEVERITY_NOTE = "found: cause and place; lost share of time, " + ", ".join(
     f"{band} from {low:.0%}" if low else band for band, low in BANDS.items()
@@ -31,16 +47,20 @@ REFERENCE = "* at reference prevalence: 20 % faulty, 70 % healthy, 10 % undecida
 
 
 def render(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return tables for summaries of one suite: how often misled, how often right, of what cost.
+    """Return tables for summaries of one suite.
 
-    A figure stands with its 95 % interval, `[?]` where there are too few groups for one, and
-    `-` where there is nothing to count.
+    How often misled, how often right, how sure, of what cost, and which of it was found. A
+    figure stands with its 95 % interval, `[?]` where there are too few groups for one, alone
+    where it has none, and `-` where there is nothing to count.
     """
     first = summaries[0]
     mix = ", ".join(f"{number} {name}" for name, number in first["composition"].items())
     head = f"{first['suite']}: {first['cases']} cases ({mix}) in {first['groups']} groups"
     parts = [head, _table(summaries, WRONG, seconds=True), REFERENCE]
     parts.append(_table(summaries, RIGHT, seconds=False))
+    for columns in (SURE, COST):
+        defined = {name: metric for name, metric in columns.items() if _valued(summaries, metric)}
+        parts += [_table(summaries, defined, seconds=False)] if defined else []
     if any(_known(summaries, metric) for metric in SEVERITY.values()):
         parts += [_table(summaries, SEVERITY, seconds=False), SEVERITY_NOTE]
     return "\n\n".join([*parts, *_notes(summaries)])
@@ -49,13 +69,13 @@ def render(summaries: Sequence[Mapping[str, Any]]) -> str:
 def cell(metric: Mapping[str, Any] | None) -> str:
     """Write one figure.
 
-    >>> cell({"value": 0.25, "low": 0.1, "high": 0.4}), cell({"value": 0.25})
+    >>> cell({"value": 0.25, "low": 0.1, "high": 0.4}), cell({"value": 0.25, "note": "few"})
     ('0.25 [0.10, 0.40]', '0.25 [?]')
     """
     if metric is None or metric["value"] is None:
         return "-"
     if metric.get("low") is None:
-        return f"{metric['value']:.2f} [?]"
+        return f"{metric['value']:.2f}" + (" [?]" if metric.get("note") else "")
     return f"{metric['value']:.2f} [{metric['low']:.2f}, {metric['high']:.2f}]"
 
 
@@ -80,6 +100,10 @@ def _table(
 
 def _known(summaries: Sequence[Mapping[str, Any]], metric: str) -> bool:
     return any(metric in summary["metrics"] for summary in summaries)
+
+
+def _valued(summaries: Sequence[Mapping[str, Any]], metric: str) -> bool:
+    return any((s["metrics"].get(metric) or {}).get("value") is not None for s in summaries)
 
 
 def _seconds(summary: Mapping[str, Any]) -> str:
