@@ -117,6 +117,7 @@ class Clients:
                     chunked=int(draws.chunked[i]) >= unchunked,
                     cached=int(draws.cached[i]) >= uncached,
                     gap_ns=int(gap_ns[i]),
+                    constrained=kind == "json",
                 )
             )
         return found

@@ -24,19 +24,22 @@ class Part:
 
 @dataclass(slots=True)
 class Plan:
-    """One engine step; token counts are sums over its parts.
+    """One engine step; token counts are sums over its requests.
 
     Attributes:
+        decoding: Requests that continue their answer by one token, without drafts.
+        parts: All others.
         prefill_tokens: Of prompts, or computed before and lost.
         decode_tokens: That continue an answer, drafts included.
         context_tokens: Keys and values that decoding tokens read.
         attention_pairs: Pairs of tokens whose attention prefilling computes.
-        answers: Parts that yield a token; `constrained` of them follow a grammar.
+        answers: Requests that get a token; `constrained` of them follow a grammar.
         draft_tokens: Drafted; `draft_passes` at most by one request.
         started: Requests that take part for the first time.
         queries, hits: Prompt tokens looked up in the prefix cache, and found.
     """
 
+    decoding: list[Request] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     prefill_tokens: int = 0
     decode_tokens: int = 0
@@ -51,20 +54,27 @@ class Plan:
     queries: int = 0
     hits: int = 0
 
+    def __bool__(self) -> bool:
+        """Whether there is anything to compute."""
+        return bool(self.decoding or self.parts)
+
     @property
     def tokens(self) -> int:
         """Tokens that the model computes."""
         return self.prefill_tokens + self.decode_tokens
 
-    def decode(self, request: Request, drafts: int) -> None:
+    def decode(self, request: Request, drafts: int = 0) -> None:
         """Let a request continue its answer by one token and `drafts` guesses."""
-        self.parts.append(Part(request, 1, drafts, True))
-        self.decode_tokens += 1 + drafts
-        self.context_tokens += request.known + drafts
-        self._answer(request)
         if drafts:
+            self.parts.append(Part(request, 1, drafts, True))
             self.draft_tokens += drafts
             self.draft_passes = max(self.draft_passes, drafts)
+        else:
+            self.decoding.append(request)
+        self.decode_tokens += 1 + drafts
+        self.context_tokens += request.known + drafts
+        self.answers += 1
+        self.constrained += request.constrained
 
     def prefill(self, request: Request, count: int) -> None:
         """Let a request compute `count` of the tokens that it knows."""
@@ -76,9 +86,5 @@ class Plan:
         self.prefill_tokens += count - again
         self.attention_pairs += count * request.computed + (count * (count + 1) >> 1)
         if complete:
-            self._answer(request)
-
-    def _answer(self, request: Request) -> None:
-        self.answers += 1
-        if request.request_class == "json":
-            self.constrained += 1
+            self.answers += 1
+            self.constrained += request.constrained

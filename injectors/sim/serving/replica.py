@@ -20,7 +20,7 @@ from injectors.sim.serving.blocks import BlockPool
 from injectors.sim.serving.host_time import HostTime
 from injectors.sim.serving.plan import Part, Plan
 from injectors.sim.serving.program import BEGIN, END, SCHEDULED
-from injectors.sim.serving.request import Request
+from injectors.sim.serving.request import BLOCK_TOKENS, Request
 from injectors.sim.serving.scheduler import Limits, Scheduler
 from injectors.sim.serving.work import StepWork
 
@@ -114,7 +114,7 @@ class Replica:
     def step(self, now_ns: int) -> Step | None:
         """Plan and time a step that begins now; None if nothing can be done."""
         plan = self.scheduler.plan()
-        if not plan.parts:
+        if not plan:
             return None
         scheduler = self.scheduler
         level = Level(len(scheduler.running), len(scheduler.waiting), scheduler.pool.usage)
@@ -161,10 +161,10 @@ class Replica:
             The step with what was accepted, requests whose answer is complete (their blocks are
             still theirs), and the number of tokens generated.
         """
-        accepted, tokens, done = 0, 0, []
+        done = [request for request in step.plan.decoding if self._decoded(request)]
+        accepted, tokens = 0, len(step.plan.decoding)
         for part in step.plan.parts:
-            right = self._right(part)
-            request = part.request
+            right, request = self._right(part), part.request
             self.scheduler.computed(request, request.computed + part.count + right)
             if not part.complete:
                 continue
@@ -174,11 +174,21 @@ class Replica:
             if request.first_token_ns < 0:
                 request.first_token_ns = step.end_ns
             if request.generated >= request.answer_tokens:
-                request.finished_ns = step.end_ns
                 done.append(request)
         for request in done:
+            request.finished_ns = step.end_ns
             self.scheduler.finish(request)
         return replace(step, accepted=accepted), done, tokens
+
+    def _decoded(self, request: Request) -> bool:
+        """Take a request's next token; returns whether its answer is complete."""
+        known = request.known
+        if known % BLOCK_TOKENS:
+            request.computed = known
+        else:
+            self.scheduler.computed(request, known)
+        request.known = known + 1
+        return known + 1 - request.prompt_tokens >= request.answer_tokens
 
     def _right(self, part: Part) -> int:
         if not part.drafts:

@@ -23,6 +23,7 @@ class Request:
         chunked: Whether its prompt may be cut and share steps with decoding.
         cached: Whether its keys and values are kept from one step to the next.
         gap_ns: Time since the request before was ready to be sent.
+        constrained: Whether its answer follows a grammar.
         known: Tokens known so far, of prompt and answer.
         computed: Tokens whose keys and values are there.
         keys: Its blocks; each by the key under which it can be found, 0 if it can't.
@@ -42,6 +43,7 @@ class Request:
     gap_ns: int
     known: int = 0
     computed: int = 0
+    constrained: bool = False
     keys: list[int] = field(default_factory=list)
     registered: int = 0
     runs: list[int] = field(default_factory=list)
@@ -62,11 +64,6 @@ class Request:
     def longest(self) -> int:
         """Tokens that it will have in the end."""
         return self.prompt_tokens + self.answer_tokens
-
-    @property
-    def constrained(self) -> bool:
-        """Whether its answer follows a grammar."""
-        return self.request_class == "json"
 
     def key(self, block: int) -> int:
         """Return the key of one of its full blocks: equal keys mean equal prefixes.

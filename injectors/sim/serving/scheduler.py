@@ -57,7 +57,7 @@ class Scheduler:
         plan = Plan()
         if self.waiting and _whole(self.waiting[0]):
             self._admit(plan, whole=True)
-            if plan.parts:
+            if plan:
                 return plan
         self._continue(plan)
         if not plan.preemptions and self.waiting:
@@ -65,21 +65,30 @@ class Scheduler:
         return plan
 
     def _continue(self, plan: Plan) -> None:
-        place = 0
-        while place < len(self.running):
-            request = self.running[place]
+        running, drafting, place = self.running, self._limits.draft_tokens, 0
+        while place < len(running):
+            request = running[place]
             place += 1
-            if not request.cached:
-                request.computed = 0
-            count = request.known - request.computed
-            drafts = self._drafts(request) if count == 1 else 0
-            if request.chunked and request.cached and count > 1:
-                count = max(0, min(count, self._limits.max_num_batched_tokens - plan.tokens))
-            if count and self._fits(request, request.computed + count + drafts, plan):
-                if count == 1 and request.generated:
-                    plan.decode(request, drafts)
-                else:
-                    plan.prefill(request, count)
+            known = request.known
+            decodes = known - request.computed == 1 and known > request.prompt_tokens
+            if drafting or not decodes or not request.cached:
+                self._continue_one(request, plan)
+            elif known <= len(request.keys) * BLOCK_TOKENS or self._fits(request, known, plan):
+                plan.decode(request)
+
+    def _continue_one(self, request: Request, plan: Plan) -> None:
+        """Let a request go on that drafts, or whose prompt is not yet computed."""
+        if not request.cached:
+            request.computed = 0
+        count = request.known - request.computed
+        drafts = self._drafts(request) if count == 1 else 0
+        if request.chunked and request.cached and count > 1:
+            count = max(0, min(count, self._limits.max_num_batched_tokens - plan.tokens))
+        if count and self._fits(request, request.computed + count + drafts, plan):
+            if count == 1 and request.generated:
+                plan.decode(request, drafts)
+            else:
+                plan.prefill(request, count)
 
     def _drafts(self, request: Request) -> int:
         """Return how many tokens to draft: none where a grammar has its say."""
@@ -183,4 +192,4 @@ def _whole(request: Request) -> bool:
 
 
 def _exceeds(request: Request, plan: Plan, most: int) -> bool:
-    return bool(plan.parts) and plan.tokens + request.known > most
+    return bool(plan) and plan.tokens + request.known > most

@@ -150,7 +150,7 @@ class Server:
     def _hand_on(self, source: int, step: Step) -> None:
         """Send away the keys and values of prompts that are done, if answers go on."""
         replica = self.replicas[source]
-        for part in step.plan.parts:
+        for part in step.plan.parts:  # a prefill engine decodes nothing
             request = part.request
             if not part.complete or request.finished_ns >= 0:
                 continue

@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 
 from injectors.sim.costs import Costs
 from injectors.sim.job import Job
+from injectors.sim.program import Program
+from injectors.sim.recent import Recent
 from injectors.sim.serving.model import Model, pool_blocks
 from injectors.sim.serving.part import engine_part
 from injectors.sim.serving.program import compile_engine
@@ -16,6 +18,7 @@ from injectors.sim.serving.server import Server
 from injectors.sim.serving.transfers import Paths
 
 Observe = Callable[[Replica, Step], None]
+WRITTEN = Recent[str, Program](8)
 
 
 @runtime_checkable
@@ -50,12 +53,28 @@ def engine_name(job: Job, number: int) -> str:
     return f"{'prefill' if number < prefill_engines(job) else 'decode'}{number}"
 
 
+def engine_program(job: Job, model: Model) -> Program:
+    """Write an engine's step, or remember it: all seeds of a job have the same."""
+    settings = repr(
+        (
+            job.framework,
+            job.network,
+            job.host.op_ns,
+            job.serving.draft_tokens,
+            job.serving.draft_cost_q16,
+            job.machine.name,
+            model,
+        )
+    )
+    return WRITTEN.get(settings, lambda: compile_engine(engine_part(job, 0), model))
+
+
 def replicas(job: Job, backend: str = "auto") -> list[Replica]:
     """Make the engines, with the prefixes in their caches that they have met before."""
     model = model_of(job)
     blocks, prefilling = pool_blocks(job, model), prefill_engines(job)
     entry = prefilling or job.serving.engines
-    program = compile_engine(engine_part(job, 0), model)
+    program = engine_program(job, model)
     found = []
     for number in range(job.serving.engines):
         part = engine_part(job, number)

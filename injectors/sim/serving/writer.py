@@ -26,6 +26,7 @@ TENSOR = "tensor"
 NOTHING = Label(kernel=None, runtime=None)
 GRAPH_LAUNCH_NS, GRAPH_KERNEL_NS = 12_000, 130  # of the call, and for each kernel that it replays
 GRAPH_HOST_NS = 2_000
+FEW_TOKENS = 64  # by which NCCL chooses how graphs of few tokens are summed up
 
 
 class Way:
@@ -106,7 +107,8 @@ class Way:
         builder, model = self._builder, self._model
         if model.tensor < 2:
             return
-        size = TOKENS * model.hidden * builder.costs.element_bytes
+        tokens = FEW_TOKENS if self._graph else TOKENS
+        size = tokens * model.hidden * builder.costs.element_bytes
         found = builder.choice("all_reduce", size, TENSOR)
         builder.add(
             Kind.COLLECTIVE,
@@ -117,7 +119,7 @@ class Way:
             host_ns=0 if self._graph else builder.job.host.op_ns * COMPILED_Q16 >> 16,
             launch_ns=0 if self._graph else COLLECTIVE_CALL_NS,
             fixed_ns=found.fixed_ns,
-            memory_ns=found.bytes_ns,
+            memory_ns=found.bytes_ns * TOKENS // tokens,
             noise=Noise.LARGE_COLLECTIVE if size > LARGE_BYTES else Noise.SMALL_COLLECTIVE,
             groups=TENSOR,
             transfer=builder.program.row(builder.program.transfer_rows, TENSOR),

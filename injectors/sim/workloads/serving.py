@@ -37,19 +37,19 @@ class LlmServing(SimulatedWorkload):
     engines: PositiveInt = 1
     max_num_seqs: PositiveInt = 64
     max_num_batched_tokens: PositiveInt = 1024
-    kv_blocks: PositiveInt = 3584
+    kv_blocks: PositiveInt = 2560
     requests_per_s: PositiveFloat = 200.0
     max_concurrency: PositiveInt = 48
-    tenants: PositiveInt = 96
-    prompt_tokens: PositiveInt = 1024
-    prefix_share: float = Field(default=0.8, ge=0, le=0.95)
+    tenants: PositiveInt = 64
+    prompt_tokens: PositiveInt = 512
+    prefix_share: float = Field(default=0.75, ge=0, le=0.95)
     document_share: float = Field(default=0.03, ge=0, le=1)
-    document_tokens: PositiveInt = 3072
-    generation_tokens: PositiveInt = 96
+    document_tokens: PositiveInt = 2048
+    generation_tokens: PositiveInt = 192
     constrained_share: float = Field(default=0.2, ge=0, le=1)
     draft_tokens: NonNegativeInt = 0
     draft_acceptance: float = Field(default=0.7, ge=0, le=1)
-    tokens_per_step: PositiveInt = 400
+    tokens_per_step: PositiveInt = 480
 
     def places(self, ranks: int, machine: Machine) -> Places:
         """Give each engine as many ranks; raises ValueError with what must hold of them."""
