@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -50,12 +51,29 @@ class RunData:
     traces: Mapping[int, bytes] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class StoredReference:
+    """The reference run of a case that was written before, for another one that has the same.
+
+    Attributes:
+        case: Folder of that case.
+    """
+
+    case: Path
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Digests of its tables and traces, read once."""
+        files = read_layout(self.case).reference
+        return _run_digests(files) if files else {}
+
+
 def write_case(
     folder: Path,
     info: CaseInfo,
     tables: Mapping[str, pd.DataFrame],
     traces: Mapping[int, bytes],
-    reference: RunData | Path | None,
+    reference: RunData | StoredReference | None,
     quick: bool = False,
 ) -> str:
     """Write one case and return its digest; a half-written folder never appears.
@@ -65,9 +83,8 @@ def write_case(
         info: The public description; `signals.present` must name what is given here.
         tables: Signal tables by name.
         traces: Gzip-compressed Kineto traces by rank.
-        reference: The reference run of a regression case, None for an audit case; or the folder
-            of a case that has the same one.
-        quick: Rather fast than small; the digest is the same.
+        reference: The reference run of a regression case, None for an audit case.
+        quick: Rather fast than small, and not read again; the digest is the same.
     """
     if folder.name != info.id:
         raise BundleError("must be named as the case's id", where=folder, found=info.id)
@@ -77,12 +94,9 @@ def write_case(
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         write_record(beside / CASE_FILE, info)
-        _write_run(beside, RunData(tables, traces), quick)
-        if isinstance(reference, Path):
-            shutil.copytree(reference / REFERENCE, beside / REFERENCE)
-        else:
-            _write_run(beside / REFERENCE, reference or RunData(), quick)
-        digest = read_case_digest(beside)
+        run = _write_run(beside, RunData(tables, traces), quick)
+        before = _write_reference(beside / REFERENCE, reference, quick)
+        digest = _digest(beside, run, before or None) if quick else read_case_digest(beside)
         beside.chmod(0o755)
         beside.rename(folder)
     except BaseException:
@@ -91,21 +105,42 @@ def write_case(
     return digest
 
 
-def _write_run(folder: Path, run: RunData, quick: bool) -> None:
+def _write_reference(
+    folder: Path, reference: RunData | StoredReference | None, quick: bool
+) -> dict[str, str]:
+    if isinstance(reference, StoredReference):
+        shutil.copytree(reference.case / REFERENCE, folder)
+        return reference.digests
+    return _write_run(folder, reference or RunData(), quick)
+
+
+def _write_run(folder: Path, run: RunData, quick: bool) -> dict[str, str]:
+    """Write tables and traces; returns the digests of what was meant to be written."""
+    digests = {}
     for name, frame in run.tables.items():
         if name not in TABLES:
             raise BundleError(f"must be among {list(TABLES)}", where=folder, found=name)
-        write_table(folder / "signals" / f"{name}.parquet", to_arrow(name, frame), quick)
+        table = to_arrow(name, frame)
+        write_table(folder / "signals" / f"{name}.parquet", table, quick)
+        digests[name] = table_digest(name, table)
     for rank, packed in run.traces.items():
-        write_trace(folder / "traces" / trace_name(rank), packed, quick)
+        path = folder / "traces" / trace_name(rank)
+        write_trace(path, packed, quick)
+        digests[trace_name(rank)] = trace_digest(path)
+    return digests
 
 
 def read_case_digest(folder: Path) -> str:
     """Compute a case's digest, reading and checking all of its files."""
     files = read_layout(folder)
-    info = read_json(folder / CASE_FILE)
     reference = _run_digests(files.reference) if files.reference else None
-    return case_digest(info, _run_digests(files.run), reference)
+    return case_digest(read_json(folder / CASE_FILE), _run_digests(files.run), reference)
+
+
+def _digest(folder: Path, run: Mapping[str, str], reference: Mapping[str, str] | None) -> str:
+    """The same from the digests of a case's parts; its files are there, but are not read."""
+    read_layout(folder)
+    return case_digest(read_json(folder / CASE_FILE), run, reference)
 
 
 def _run_digests(run: RunFiles) -> dict[str, str]:

@@ -125,10 +125,7 @@ def is_finished(target: Places, name: str, lines: Sequence[JournalLine | None]) 
     """Whether the suite is there as these groups make it: nothing is missing, nothing is more."""
     if any(line is None for line in lines) or not (target.cases / SUITE_FILE).exists():
         return False
-    try:
-        suite = Suite.open(target.cases)
-    except EvalHarnessError:
-        return False
+    suite = Suite.open(target.cases)
     made = {case for line in lines if line for case in line.made}
     refused = {path.stem for path in target.labels.glob(f"{REFUSED}/*.txt")}
     labels = {path.stem for path in target.labels.glob("*.json")}

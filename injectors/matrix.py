@@ -99,6 +99,7 @@ def finished(journal: Path) -> dict[str, JournalLine]:
 
 def check_here(scenario: Scenario) -> None:
     """Raise ScenarioError when this machine cannot inject what the scenario asks for."""
+    check_runs_for_real(scenario)
     needs = scenario.needs()
     for changes in ({}, *(ablation.workload for ablation in scenario.ablations().values())):
         parameters = {**scenario.parameters, **changes}
@@ -111,6 +112,17 @@ def check_here(scenario: Scenario) -> None:
                 f"needs {need}, which does not work here ({capability.reason})",
                 where=scenario.name,
             )
+
+
+def check_runs_for_real(scenario: Scenario) -> None:
+    """Raise ScenarioError for a workload that exists only in the simulator."""
+    if scenario.simulated_only:
+        raise ScenarioError(
+            "must be a workload that runs for real (this one is for --backend sim)",
+            where=scenario.name,
+            field="workload",
+            found=scenario.workload,
+        )
 
 
 def own_network(scenario: Scenario) -> bool:
@@ -150,6 +162,7 @@ def measure_nulls(
         progress = begin(scenario, not count)
         if not count:
             continue
+        check_runs_for_real(scenario)
         with scratch_folder() as scratch:
             networked = own_network(scenario)
             own = (str(out.resolve()), str(wanted - count), str(count))

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from cases.bundle import Suite
-from cases.errors import InputError
+from cases.errors import HarnessError, InputError, shorten
 from cases.schema import SuiteInfo
 from injectors.build import Places
 from injectors.building import Buildable, LabelsKind, Progress, build_groups, silent
@@ -108,5 +108,10 @@ def build(
     folder = stem if private_seed is None else f"{stem}_private"
     target = suite_places(out, folder)
     kind: LabelsKind = "public" if private_seed is None else "private_seed"
-    build_groups(plan.groups(private_seed), target, folder, plan.title, kind, jobs, progress)
+    groups = plan.groups(private_seed)
+    lines = build_groups(groups, target, folder, plan.title, kind, jobs, progress)
+    if not any(line.made for line in lines):
+        reasons = [reason for line in lines for reason in line.refused.values()]
+        why = shorten(reasons[0]) if reasons else "it has no groups"
+        raise HarnessError(f"{name} must make at least one case ({why})")
     return Suite.open(target.cases).info

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from cases.bundle import RunData, write_case
+from cases.bundle import RunData, StoredReference, write_case
 from cases.case import Case
 from cases.documents import write_record
 from cases.errors import QueryError
@@ -41,7 +41,8 @@ class _Writer:
 
     def __init__(self, target: Places) -> None:
         self._target = target
-        self._references: dict[int, tuple[RunData, Path]] = {}
+        # By id of the run, which is kept so that no other one gets its id.
+        self._references: dict[int, tuple[RunData, StoredReference]] = {}
         self._twins: dict[str, Case] = {}
         self.digests: dict[str, str] = {}
 
@@ -64,16 +65,19 @@ class _Writer:
             shutil.rmtree(folder)
             return problem
         self.digests[truth.id] = digest
-        if case.reference is not None:
-            self._references.setdefault(id(case.reference), (case.reference, folder))
+        self._keep(case.reference, folder)
         return None
 
-    def _reference(self, case: MadeCase) -> RunData | Path | None:
-        """Where a case that was written has the same reference run, its folder."""
+    def _reference(self, case: MadeCase) -> RunData | StoredReference | None:
+        """Where a case that was written has the same reference run, that one."""
         if case.reference is None:
             return None
-        _, folder = self._references.get(id(case.reference), (None, None))
-        return folder or case.reference
+        return self._references.get(id(case.reference), (None, case.reference))[1]
+
+    def _keep(self, reference: RunData | None, folder: Path) -> None:
+        if reference is not None:
+            stored = (reference, StoredReference(folder))
+            self._references.setdefault(id(reference), stored)
 
     def _witness_problem(self, truth: Truth) -> str | None:
         """Try the witness on its case and on the twin."""

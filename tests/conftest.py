@@ -251,3 +251,19 @@ def tiny_copy(tiny_suite: Path, tmp_path: Path) -> Path:
     """A copy of the tiny suite, labels included, that a test may damage."""
     shutil.copytree(tiny_suite.parents[1], tmp_path / "suites")
     return tmp_path / "suites" / "corpus" / "tiny"
+
+
+@pytest.fixture(scope="session")
+def small_matrix() -> Path:
+    """The matrix of a simulated suite that is built in seconds."""
+    return Path(__file__).parent / "small_matrix.yaml"
+
+
+@pytest.fixture(scope="session")
+def small_suite(small_matrix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder `<tmp>/suites/small_matrix` of the suite built from it; treat it as read-only."""
+    from injectors.suites import build
+
+    out = tmp_path_factory.mktemp("built")
+    build(str(small_matrix), out, jobs=1)
+    return out / "suites" / "small_matrix"

@@ -50,7 +50,9 @@ def command() -> None:
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a core by default.")
 def build_command(name: str, private_seed: int | None, out: Path | None, jobs: int | None) -> None:
-    """Build a simulated SUITE: simulated_core, simulated_fleet or simulated_smoke.
+    """Build a simulated SUITE: simulated_core, simulated_fleet, simulated_smoke.
+
+    Or one of your own: the YAML file of a matrix like injectors/scenarios/simulated.yaml.
 
     The content is the same on every machine and for every number of processes; what was finished
     before is not built again. With a private seed the suite is called SUITE_private, and its digest
@@ -64,7 +66,7 @@ def build_command(name: str, private_seed: int | None, out: Path | None, jobs: i
 
     plan_of(name)
     with bar() as shown:
-        task = shown.add_task("groups", total=None)
+        task = shown.add_task("groups", total=1)
 
         def progress(phase: str, done: int, of: int) -> None:
             shown.update(task, description=phase, completed=done, total=of)

@@ -32,8 +32,11 @@ from injectors.sim.program import (
     StepTimes,
 )
 from injectors.sim.program_checks import problems
+from injectors.sim.recent import Recent
 from injectors.sim.state import Given, Interpreter, absent_times, beginning, given, shapes
 
+# By id of the program, which is kept so that no other one gets its id.
+COMPILED = Recent[tuple[int, int], tuple[Program, Compiled]](4)
 PER_OP = 6  # of the arrays of times; the others have a row for each batch
 
 
@@ -66,9 +69,7 @@ class Engine:
         spread: Spread | None = None,
         queue_depth: int = QUEUE_DEPTH,
     ) -> None:
-        for problem in problems(program):
-            raise ValueError(problem)
-        self._compiled = compile_program(program, queue_depth)
+        self._compiled = _compiled(program, queue_depth)
         self._seed = seed
         self._shapes = shapes(program)
         self._state = beginning(self._compiled, loader)
@@ -119,6 +120,18 @@ class Engine:
                     stream, self._times.end, state.carried[stream]
                 )
             state.outstanding[stream] = late
+
+
+def _compiled(program: Program, queue_depth: int) -> Compiled:
+    """Compile a program, or remember it; programs are never changed once they are written."""
+    key = (id(program), queue_depth)
+    return COMPILED.get(key, lambda: (program, _checked(program, queue_depth)))[1]
+
+
+def _checked(program: Program, queue_depth: int) -> Compiled:
+    for problem in problems(program):
+        raise ValueError(problem)
+    return compile_program(program, queue_depth)
 
 
 def columns(times: StepTimes, ranks: Sequence[int]) -> StepTimes:
