@@ -57,6 +57,7 @@ class RunOptions:
         network: Whether diagnosers may use the network; recorded, and never sealed.
         retry_failed: Ask again about cases that failed; recorded, and never ranked.
         labels: Folder of the labels, None for the one beside the corpus.
+        hidden: Further folders that no diagnoser may reach: those that cases were copied from.
     """
 
     out: Path
@@ -69,6 +70,7 @@ class RunOptions:
     network: bool = False
     retry_failed: bool = False
     labels: Path | None = None
+    hidden: tuple[Path, ...] = ()
 
 
 def versions() -> dict[str, str]:
@@ -91,11 +93,13 @@ def run_diagnoser(
     labels: Sequence[Label],
     options: RunOptions,
     progress: Progress = lambda answer, reused: None,
+    folder: Path | None = None,
 ) -> Path:
     """Ask a diagnoser about every case of a suite that has no answer yet.
 
     Args:
         progress: Called for every answer, with whether it was there already.
+        folder: Where its results go; by default where the options say.
 
     Returns:
         The results folder, with run.json and all answers; not yet judged.
@@ -104,7 +108,7 @@ def run_diagnoser(
         InputError: the diagnoser cannot be imported, or a case is broken.
         HarnessError: the harness failed; the run is invalid.
     """
-    folder = results_folder(options.out, suite, spec.name)
+    folder = folder or results_folder(options.out, suite, spec.name)
     folder.mkdir(parents=True, exist_ok=True)
     digest = code_digest(spec)
     common = _common(spec, digest, options)
@@ -200,7 +204,7 @@ def _place(folder: Path, suite: Suite, options: RunOptions, spec: DiagnoserSpec)
     """Say what must stay out of reach, and see that the diagnoser's own files are not in it."""
     secrets = {
         "labels": [judge.labels_folder(suite.folder, options.labels)],
-        "other cases": [suite.folder],
+        "other cases": [suite.folder, *options.hidden],
         "earlier results": [options.out.resolve()],
     }
     check_shown(spec.task.shown, [path for paths in secrets.values() for path in paths])
