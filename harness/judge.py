@@ -24,6 +24,7 @@ __all__ = [
     "PairedTrials",
     "Truth",
     "duration_ns",
+    "healthy_counterparts",
     "label_of",
     "labelled_digest",
     "labels_folder",
@@ -59,6 +60,18 @@ def load_labels(suite_folder: Path, labels: Path | None = None) -> list[Label]:
     suite = Suite.open(suite_folder)
     truths = load_truths(suite_folder, labels)
     return [label_of(suite.case(case_id), truth) for case_id, truth in truths.items()]
+
+
+def healthy_counterparts(suite_folder: Path, labels: Path | None = None) -> dict[str, str | None]:
+    """Name for each case a healthy one of the same job, None where the suite holds none.
+
+    A healthy case is its own: what is true of it is true of a healthy job.
+    """
+    truths = load_truths(suite_folder, labels)
+    return {
+        case_id: case_id if truth.verdict == "healthy" else truth.twin
+        for case_id, truth in truths.items()
+    }
 
 
 def label_of(case: Case, truth: Truth) -> Label:

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from cases.documents import canonical_json, parse_json, parse_record
 from cases.errors import InputError
@@ -21,6 +21,7 @@ from scorers import Outcome, Response
 ANSWERS, RUN = "answers.jsonl", "run.json"
 FAILED: tuple[Outcome, ...] = ("error", "timeout", "out_of_memory", "invalid")
 TEXT_LIMIT = 4000
+Line = TypeVar("Line", bound=Record)
 
 
 class Answer(Record):
@@ -42,9 +43,9 @@ class Answer(Record):
     cpu_s: float | None = None
     peak_memory_bytes: int | None = None
 
-    def response(self) -> Response:
-        """Return what the scorers judge."""
-        return Response(self.case, self.outcome, self.diagnosis, self.seconds)
+    def response(self, supported: tuple[bool | None, ...] | None = None) -> Response:
+        """Return what the scorers judge, with what is known of its findings' evidence."""
+        return Response(self.case, self.outcome, self.diagnosis, self.seconds, supported)
 
 
 def run_key(parts: Mapping[str, Any]) -> str:
@@ -58,7 +59,12 @@ def answer_key(run: str, case_digest: str) -> str:
 
 
 def read_answers(path: Path) -> list[Answer]:
-    """Read answers.jsonl; a torn last line is left out, as its writer was interrupted.
+    """Read answers.jsonl, see `read_lines`."""
+    return read_lines(path, Answer)
+
+
+def read_lines(path: Path, model: type[Line]) -> list[Line]:
+    """Read a record a line; a torn last one is left out, as its writer was interrupted.
 
     Raises:
         RecordError: another line breaks its record; names the line.
@@ -72,16 +78,21 @@ def read_answers(path: Path) -> list[Answer]:
         raise InputError(f"must be readable ({error.strerror})", where=path) from None
     wheres = (f"{path}:{number}" for number in range(1, len(lines)))
     return [
-        parse_record(parse_json(line, where), Answer, where)
+        parse_record(parse_json(line, where), model, where)
         for line, where in zip(lines[:-1], wheres, strict=True)
         if line
     ]
 
 
 def append_answer(path: Path, answer: Answer) -> None:
-    """Add one answer under a lock, cutting off what an interrupted writer left torn."""
-    document = answer.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    line = json.dumps({"format": answer.format, **document}, ensure_ascii=False) + "\n"
+    """Add one answer, see `append_line`."""
+    append_line(path, answer, answer.format)
+
+
+def append_line(path: Path, record: Record, format: str) -> None:
+    """Add one record under a lock, cutting off what an interrupted writer left torn."""
+    document = record.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    line = json.dumps({"format": format, **document}, ensure_ascii=False) + "\n"
     with path.open("a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # freed when the file is closed
         _cut_torn_line(file)

@@ -1,4 +1,4 @@
-"""Judging the answers of a results folder: outcomes.parquet and summary.json."""
+"""Judging the answers of a results folder: its tables and summary.json."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from cases.documents import read_json, write_bytes, write_json
 from cases.errors import BundleError, InputError
 from cases.taxonomy import Taxonomy
 from harness import judge
+from harness.evidence import read_checked
+from harness.evidence_view import checked_responses, evidence_rows, evidence_summary
 from harness.floors import score_floors
 from harness.results import ANSWERS, RUN, Answer, answer_key, latest, read_answers
 from scorers import Label, Response, Scores, score
 
 SUMMARY, OUTCOMES = "summary.json", "outcomes.parquet"
+FAULTS, FINDINGS = "faults.parquet", "findings.parquet"
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,14 @@ def answers_of(path: Path, suite: Suite) -> dict[str, Answer]:
 
 
 def summarise(folder: Path, labelled: Labelled) -> dict[str, Any]:
-    """Judge a results folder and write outcomes.parquet and summary.json; returns the latter."""
+    """Judge a results folder and write its tables and summary.json; returns the latter.
+
+    The tables are outcomes.parquet, a row a case, faults.parquet and findings.parquet. Findings
+    are held to their evidence if all of it has been checked (evidence.jsonl).
+    """
     run, answers = read_run(folder), answers_of(folder, labelled.suite)
-    scores = labelled.score(responses_of(answers))
-    info = labelled.suite.info
+    info, checked = labelled.suite.info, read_checked(folder)
+    scores = labelled.score(checked_responses(answers, info.cases, checked))
     document = {
         "format": "evalharness.summary/1.0",
         "suite": info.name,
@@ -112,7 +119,12 @@ def summarise(folder: Path, labelled: Labelled) -> dict[str, Any]:
         "floors": labelled.floors,
         "timing": timing(list(answers.values())),
     }
+    if checked is not None:
+        rows = list(evidence_rows(answers, info.cases, checked))
+        document["evidence"] = evidence_summary(rows, checked)
     write_bytes(folder / OUTCOMES, _parquet(scores, answers))
+    write_bytes(folder / FAULTS, scores.faults.to_parquet(index=False))
+    write_bytes(folder / FINDINGS, scores.findings.to_parquet(index=False))
     write_json(folder / SUMMARY, document)
     return document
 

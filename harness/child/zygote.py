@@ -7,6 +7,7 @@ It reads requests from one pipe and writes one reply to each: `canary`, `import`
 from __future__ import annotations
 
 import base64
+import functools
 import gc
 import json
 import os
@@ -82,8 +83,9 @@ class Zygote:
         return {"error": None, "needs": needs, "threads": threading.active_count()}
 
     def _case(self, request: Message) -> Message:
-        ask, folder = self._diagnose, request["folder"]
-        assert ask is not None
+        """Ask about a case; `given` are further arguments for this case alone."""
+        assert self._diagnose is not None
+        ask, folder = functools.partial(self._diagnose, **request["given"]), request["folder"]
         return _reply(run_forked(lambda fd: diagnoser.ask(ask, folder, fd), self._room))
 
     def _command(self, request: Message) -> Message:

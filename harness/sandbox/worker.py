@@ -109,18 +109,27 @@ class Worker:
 
     def run(self, case_folder: Path) -> CaseRun:
         """Copy a case in, run the task on it, wipe it away."""
+        return self.run_each(case_folder, [{}])[0]
+
+    def run_each(self, case_folder: Path, given: Sequence[Mapping[str, Any]]) -> list[CaseRun]:
+        """Copy a case in, run the task on it once for each of `given`, wipe it away.
+
+        Args:
+            case_folder: The case.
+            given: Further arguments of the function, JSON-ready; a program takes none.
+        """
         try:
             shutil.copytree(
                 case_folder, self._case, copy_function=shutil.copyfile, dirs_exist_ok=True
             )
-            return self._run()
+            return [self._run(arguments) for arguments in given]
         except OSError as error:
             raise HarnessError(f"the case must be handed over: {error}") from error
         finally:
             for path in self._case.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def _run(self) -> CaseRun:
+    def _run(self, given: Mapping[str, Any]) -> CaseRun:
         if self._session is None:
             try:
                 self._renew()
@@ -129,7 +138,8 @@ class Worker:
         session, self._session = self._session, None
         assert session is not None
         limits = self._place.limits
-        op = {"op": "command", "argv": self._task.argv} if self._task.argv else {"op": "case"}
+        command = {"op": "command", "argv": self._task.argv}
+        op = command if self._task.argv else {"op": "case", "given": dict(given)}
         try:
             reply = session.ask(**op, timeout_s=limits.timeout_s, folder=str(session.case))
         except LimitError as reached:
