@@ -8,11 +8,13 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import TracebackType
 from typing import TypeVar
 
+from cases.errors import HarnessError
 from injectors.hogs import PR_SET_PDEATHSIG
 
 Item = TypeVar("Item")
@@ -31,7 +33,11 @@ class Workers(AbstractContextManager["Workers"]):
         self._started = False
 
     def each(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """Yield `function(item)` of every item as they come; both can be sent to a process."""
+        """Yield `function(item)` of every item as they come; both can be sent to a process.
+
+        Raises:
+            HarnessError: A process was killed.
+        """
         if self._count == 1 or len(items) < 2:
             yield from map(function, items)
             return
@@ -40,7 +46,10 @@ class Workers(AbstractContextManager["Workers"]):
             # A result is forgotten once it was given: there may be many.
             done = next(as_completed(futures))
             futures.remove(done)
-            yield done.result()
+            try:
+                yield done.result()
+            except BrokenProcessPool:
+                raise HarnessError("must keep its processes, but one was killed") from None
 
     @cached_property
     def _pool(self) -> ProcessPoolExecutor:
