@@ -136,8 +136,7 @@ class _Composer:
             return {}, []
         pattern = min(usable, key=lambda p: (self._patterns[p], list(usable).index(p)))
         self._patterns[pattern] += 1
-        causes = usable[pattern]
-        cause = causes[self._patterns[pattern] % len(causes)]
+        cause = min(usable[pattern], key=lambda c: self._used[f"{pattern} {c}"])
         arms = {"w": self._next(f"{pattern} {cause}", cause, offered)}
         healthy = decoys[0] if decoys and self._patterns[pattern] % 2 else HEALTHY
         return arms, [
