@@ -30,39 +30,39 @@ def benefits(
     `whole` is the judgement of all findings. They are judged anew without those that a
     weight drops, for the rest may stand differently without them.
     """
-    confidences = [finding.confidence for finding in findings]
+    surest_false, least, most = _reach(findings, whole)
     shares: list[float] = []
     false: list[float] = []
-    kept, (found, misled) = list(range(len(findings))), _worth(whole)
+    kept, judgement = list(findings), whole
     for threshold in THRESHOLDS:
-        surer = [i for i in kept if confidences[i] >= threshold]
-        if len(surer) < len(kept):
-            kept = surer
-            found, misled = _worth_of(kept, label, findings, whole, tree)
+        if least < threshold <= most:
+            surer = [finding for finding in kept if finding.confidence >= threshold]
+            if len(surer) < len(kept):
+                kept, judgement = surer, settle(surer, label, tree)
+            found, misled = _share_found(judgement), judgement.misled
+        else:
+            # What names a fault was kept as a whole or not at all: the rest stands as it did.
+            found = _share_found(whole) if threshold <= most else 0.0
+            misled = surest_false >= threshold
         shares.append(found)
         false.append(float(misled))
     worth = [f - w * m for f, w, m in zip(shares, WEIGHTS, false, strict=True)]
     return [*worth, *shares, *false]
 
 
-def _worth(judgement: Judgement) -> tuple[float, bool]:
-    """Return the share of faults found, 0 in a case without, and whether a finding is false."""
+def _reach(findings: Sequence[Finding], whole: Judgement) -> tuple[float, float, float]:
+    """Return the greatest confidence of a false finding, and the range of the related ones'."""
+    surest_false, least, most = -1.0, 2.0, -1.0
+    for i, finding in enumerate(findings):
+        confidence = finding.confidence
+        if confidence > surest_false and whole.statuses[i] == "false":
+            surest_false = confidence
+        if i in whole.related:
+            least, most = min(least, confidence), max(most, confidence)
+    return surest_false, least, most
+
+
+def _share_found(judgement: Judgement) -> float:
+    """Return the share of the case's faults that are found, 0 in a case without."""
     faults = len(judgement.buckets)
-    share = judgement.buckets.count("found") / faults if faults else 0.0
-    return share, judgement.misled
-
-
-def _worth_of(
-    kept: Sequence[int],
-    label: Label,
-    findings: Sequence[Finding],
-    whole: Judgement,
-    tree: Lineage,
-) -> tuple[float, bool]:
-    """Return the worth of the findings that are kept, judged anew where that can differ."""
-    related = whole.related.intersection(kept)
-    if related and len(related) < len(whole.related):
-        return _worth(settle([findings[i] for i in kept], label, tree))
-    # What is related to a fault was kept as a whole or not at all: the rest stands as it did.
-    found = _worth(whole)[0] if related else 0.0
-    return found, any(whole.statuses[i] == "false" for i in kept)
+    return judgement.buckets.count("found") / faults if faults else 0.0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from scorers.intervals import Array, Bounds, Codes, deleted_bounds
+from scorers.intervals import LEVEL, Array, Bounds, Codes, deleted_bounds
 from scorers.logistic import fit
 from scorers.metric import NO_FINDING, Metric
 from scorers.reliability import ece, ece_by_chance, reliability
@@ -22,7 +22,7 @@ ONE_SIDED = "all findings are right, or all are wrong"
 SEPARATED = "confidence tells right findings from wrong ones without fail, or not at all"
 
 
-def calibration(findings: pd.DataFrame) -> list[Metric]:
+def calibration(findings: pd.DataFrame, level: float = LEVEL) -> list[Metric]:
     """Compute NAMES.
 
     - `calibration_intercept`: a of logit P(right) = a + logit(confidence); below 0 is too sure.
@@ -33,6 +33,7 @@ def calibration(findings: pd.DataFrame) -> list[Metric]:
 
     Args:
         findings: The table of findings, its column `group` categorical.
+        level: Coverage of the intervals.
     """
     rows = findings.loc[findings["right_cause_and_locus"].notna()]
     if rows.empty:
@@ -45,20 +46,22 @@ def calibration(findings: pd.DataFrame) -> list[Metric]:
     count = int(groups.max()) + 1
     errors = zip(NAMES[2:], (ece(table), ece_by_chance(table)), strict=True)
     return [
-        *_recalibrations(confidences, right, groups),
+        *_recalibrations(confidences, right, groups, level),
         *(Metric(name, value, None, None, len(right), count) for name, value in errors),
     ]
 
 
-def _recalibrations(confidences: Array, right: Array, groups: Codes) -> Sequence[Metric]:
+def _recalibrations(
+    confidences: Array, right: Array, groups: Codes, level: float
+) -> Sequence[Metric]:
     if not 0 < right.sum() < len(right):
         return [Metric.undefined(name, ONE_SIDED) for name in NAMES[:2]]
     clipped = np.clip(confidences, LEAST, MOST)
     odds = np.log(clipped / (1 - clipped))
     ones, none = np.ones((len(right), 1)), np.zeros(len(right))
     return [
-        _coefficient(NAMES[0], ones, right, groups, odds),
-        _coefficient(NAMES[1], np.column_stack([ones, odds]), right, groups, none)
+        _coefficient(NAMES[0], ones, right, groups, odds, level),
+        _coefficient(NAMES[1], np.column_stack([ones, odds]), right, groups, none, level)
         if _overlap(odds, right)
         else Metric.undefined(NAMES[1], SEPARATED),
     ]
@@ -70,12 +73,14 @@ def _overlap(odds: Array, right: Array) -> bool:
     return bool(high.min() < low.max() and low.min() < high.max())
 
 
-def _coefficient(name: str, design: Array, right: Array, groups: Codes, offset: Array) -> Metric:
+def _coefficient(
+    name: str, design: Array, right: Array, groups: Codes, offset: Array, level: float
+) -> Metric:
     """Return the last coefficient of the regression."""
     found = fit(design, right, groups, offset=offset, firth=False)
     if found is None:
         return Metric.undefined(name, SEPARATED)
     sizes = np.bincount(groups).astype(np.float64)
     value = float(found.coefficients[-1])
-    bounds: Bounds = deleted_bounds(value, found.apart[:, -1], sizes[:, None])
+    bounds: Bounds = deleted_bounds(value, found.apart[:, -1], sizes[:, None], level)
     return Metric.bounded(name, value, bounds, len(right), len(sizes))

@@ -52,7 +52,13 @@ class Comparison:
 
 
 def compare(
-    first: Scores, second: Scores, *, margin: float, secondary: bool = True, seed: int = 0
+    first: Scores,
+    second: Scores,
+    *,
+    margin: float,
+    secondary: bool = True,
+    seed: int = 0,
+    level: float = LEVEL,
 ) -> Comparison:
     """Compare two diagnosers case by case.
 
@@ -68,6 +74,7 @@ def compare(
         secondary: Whether to compare other metrics and causes as well, for which both need
             their tables of faults and findings.
         seed: Seed of the flips and the bootstrap.
+        level: Coverage of the interval of the difference, 90 % unless given.
 
     Raises:
         InputError: the two were not scored on the same labels, or margin is not positive.
@@ -81,7 +88,7 @@ def compare(
     parts = _group_parts(sums, present)
     count = differing(parts)
     p_value = sign_flip_p(parts, seed) if count >= MIN_GROUPS else None
-    bounds = _bounds(sums, present, seed)
+    bounds = _bounds(sums, present, seed, level)
     tables = (_tables(first), _tables(second))
     return Comparison(
         _verdict(difference, p_value, bounds, margin),
@@ -148,10 +155,10 @@ def _group_parts(sums: Array, present: list[str]) -> Array:
     return parts
 
 
-def _bounds(sums: Array, present: list[str], seed: int) -> Bounds:
+def _bounds(sums: Array, present: list[str], seed: int, level: float) -> Bounds:
     mean = _mean_at_prevalence(_weights(present))
     units = sums[:, len(present) :]
-    return statistic_bounds(sums, mean, units=units, seed=seed, level=LEVEL)
+    return statistic_bounds(sums, mean, units=units, seed=seed, level=level)
 
 
 def _verdict(difference: float, p_value: float | None, bounds: Bounds, margin: float) -> Ruling:

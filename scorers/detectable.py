@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from scorers.intervals import Array, Bounds, deleted_bounds, too_few
+from scorers.intervals import LEVEL, Array, Bounds, deleted_bounds, too_few
 from scorers.logistic import Fit, fit
 from scorers.metric import Metric
 
@@ -19,7 +19,7 @@ NOT_ENOUGH = (
 FLAT = "recall does not grow with cost"
 
 
-def minimum_detectable(faults: pd.DataFrame, name: str = NAME) -> Metric:
+def minimum_detectable(faults: pd.DataFrame, name: str = NAME, level: float = LEVEL) -> Metric:
     """Return the lost fraction of wall time at which recall (cause and place) is one half.
 
     From a penalised logistic regression of being found on ln(lost fraction). Undefined where
@@ -29,6 +29,7 @@ def minimum_detectable(faults: pd.DataFrame, name: str = NAME) -> Metric:
     Args:
         faults: The table of faults, its column `group` categorical.
         name: Name of the metric.
+        level: Coverage of the interval.
     """
     rows = faults.loc[faults["lost_fraction"] > 0]
     if not enough(rows):
@@ -46,7 +47,7 @@ def minimum_detectable(faults: pd.DataFrame, name: str = NAME) -> Metric:
         side = "above" if at_half < costs.min() else "below"
         seen = f"{np.exp(costs.min()):.3g} to {np.exp(costs.max()):.3g}"
         return Metric.undefined(name, f"recall is {side} one half at all costs seen ({seen})")
-    bounds = _bounds(at_half, found, np.bincount(groups).astype(np.float64))
+    bounds = _bounds(at_half, found, np.bincount(groups).astype(np.float64), level)
     return Metric.bounded(name, float(np.exp(at_half)), bounds, len(rows), int(groups.max()) + 1)
 
 
@@ -78,7 +79,7 @@ def _half(coefficients: Array) -> Array:
     return result
 
 
-def _bounds(at_half: float, found: Fit, sizes: Array) -> Bounds:
+def _bounds(at_half: float, found: Fit, sizes: Array, level: float) -> Bounds:
     """Bounds on the scale of ln(cost), given back as costs of at most the whole time."""
     absent = too_few(len(sizes))
     if absent:
@@ -87,7 +88,7 @@ def _bounds(at_half: float, found: Fit, sizes: Array) -> Bounds:
     if not (without[:, 1] > 0).all():
         return Bounds(None, None, "no interval: without one group recall would not grow with cost")
     apart = _half(without) - _half(found.coefficients)
-    bounds = deleted_bounds(at_half, apart, sizes[:, None])
+    bounds = deleted_bounds(at_half, apart, sizes[:, None], level)
     if bounds.low is None or bounds.high is None:
         return bounds
     return Bounds(float(np.exp(bounds.low)), float(np.exp(min(bounds.high, 0.0))))

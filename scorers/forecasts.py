@@ -25,12 +25,13 @@ def brier(findings: Sequence[Finding], label: Label, judgement: Judgement) -> fl
     given: dict[str, float] = {}
     if judgement.buckets:
         for fault, right in zip(label.faults, judgement.credits, strict=True):
-            surest = max((findings[i].confidence for i in right), default=0.0)
+            surest = max([findings[i].confidence for i in right], default=0.0)
             given[fault.cause] = max(surest, given.get(fault.cause, 0.0))
     wrongly: dict[str, float] = {}
-    for finding, status in zip(findings, judgement.statuses, strict=True):
+    for i, status in enumerate(judgement.statuses):
         if status == "false":
-            wrongly[finding.cause] = max(finding.confidence, wrongly.get(finding.cause, 0.0))
+            cause, confidence = findings[i].cause, findings[i].confidence
+            wrongly[cause] = max(confidence, wrongly.get(cause, 0.0))
     # Sorted, so that the order of the findings cannot decide the last bit.
     losses = [(1 - chance) ** 2 for chance in given.values()]
     losses += [chance**2 for chance in wrongly.values()]

@@ -29,14 +29,21 @@ def judge(findings: Sequence[Finding], label: Label, taxonomy: Tree) -> Judgemen
     for i, status in enumerate(result.statuses):
         if status != "false":
             continue
-        if any(findings[i].cause in tree.relations(fault) for fault in label.faults):
-            result.kinds[i] = "mislocated" if findings[i].role == "root" else "other"
-            continue
-        closeness[i] = [misattribution(findings[i], fault, label, tree) for fault in label.faults]
-        result.kinds[i] = min(closeness[i], key=KINDS.index)
+        if i in result.related:
+            result.kinds[i] = "mislocated"
+        elif findings[i].role == "symptom" and _names_a_fault(findings[i], label, tree):
+            result.kinds[i] = "other"
+        else:
+            kinds = [misattribution(findings[i], fault, label, tree) for fault in label.faults]
+            closeness[i] = kinds
+            result.kinds[i] = kinds[0] if len(kinds) == 1 else min(kinds, key=KINDS.index)
     if "missed" in result.buckets:
         _stand_for_missed(result, closeness, findings)
     return result
+
+
+def _names_a_fault(finding: Finding, label: Label, tree: Lineage) -> bool:
+    return any(finding.cause in tree.relations(fault) for fault in label.faults)
 
 
 def _stand_for_missed(
@@ -62,7 +69,7 @@ def misattribution(finding: Finding, fault: Fault, label: Label, tree: Lineage) 
         places = named(finding.locus, "rank", label.topology)
         if places and places <= set(fault.victims):
             return "victim"
-    if _without_fault(finding, label) == "decoy":
+    if label.decoys and _without_fault(finding, label) == "decoy":
         return "decoy"
     blamed, true = tree.path(finding.cause), tree.path(fault.cause)
     if len(blamed) > 1 and blamed[1] == true[1]:

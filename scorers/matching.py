@@ -64,6 +64,9 @@ def _placing(
     own, true = named(finding.locus, kind, topology), named(fault.locus, kind, topology)
     if is_right(own, true, kind, topology):
         return "right"
+    claims = [f.cause for f in findings].count(finding.cause)
+    if claims == 1 and [f.cause for f in faults].count(fault.cause) == 1:
+        return "wrong"  # nothing to unite with
     named_all = _united_findings(finding.cause, findings, kind, topology)
     true_all = _united_faults(fault, faults, kind, topology)
     united = is_right(named_all, true_all, kind, topology)
@@ -100,12 +103,14 @@ def assign(findings: Sequence[Finding], faults: Sequence[Fault], pairs: Pairs) -
     first in alphabetical order wins, so the order of findings never matters. Exact search: an
     answer has at most five roots.
     """
-    if len(pairs) < 2:  # nearly always: one match is better than none
-        return {findings[i].cause: faults[j].cause for i, j in pairs}
-    options: dict[str, list[str]] = {}
+    options: dict[str, set[str]] = {}
     for i, j in pairs:
-        options.setdefault(findings[i].cause, []).append(faults[j].cause)
-    claims = [(blamed, sorted(set(true))) for blamed, true in sorted(options.items())]
+        options.setdefault(findings[i].cause, set()).add(faults[j].cause)
+    wanted = [cause for true in options.values() for cause in true]
+    if len(wanted) == len(options) == len(set(wanted)):
+        # Nearly always: each claim can be one cause only, and no other can.
+        return {blamed: cause for blamed, (cause,) in options.items()}
+    claims = [(blamed, sorted(true)) for blamed, true in sorted(options.items())]
     best: tuple[Worth, dict[str, str]] = (Worth(), {})
     for chosen in _assignments(claims):
         worth = _worth(chosen, findings, faults, pairs)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cases.schema import Verdict
-from scorers.intervals import Codes
+from scorers.intervals import LEVEL, Codes
 from scorers.levels import LEVELS
 from scorers.metric import NO_CASE, NO_FINDING, Metric
 from scorers.rates import rate_bounds
@@ -59,23 +59,27 @@ RATES: dict[str, Rate] = {
 }
 
 
-def rate(name: str, rule: Rate, frame: pd.DataFrame) -> Metric:
+def rate(name: str, rule: Rate, frame: pd.DataFrame, level: float = LEVEL) -> Metric:
     """Compute one rate with Wilson's interval.
 
     Args:
         name: Name of the metric.
         rule: What it is the mean of.
         frame: The rule's table, its column `group` categorical.
+        level: Coverage of the interval.
     """
-    rows = frame if rule.verdict is None else frame.loc[frame["verdict"] == rule.verdict]
-    rows = rows.loc[rows[rule.column].notna()]
-    values = rows[rule.column].to_numpy(dtype=np.float64)
-    # A share that came out negative counts as nothing.
-    weights = rows[rule.weight].clip(lower=0).to_numpy(np.float64) if rule.weight else None
-    if rows.empty or (weights is not None and weights.sum() <= 0):
+    kept = frame[rule.column].notna().to_numpy(bool)
+    if rule.verdict is not None:
+        kept = kept & (frame["verdict"] == rule.verdict).to_numpy(bool)
+    values = frame[rule.column].to_numpy()[kept].astype(np.float64)
+    weights = None
+    if rule.weight is not None:
+        # A share that came out negative counts as nothing.
+        weights = np.maximum(frame[rule.weight].to_numpy(np.float64)[kept], 0.0)
+    if not len(values) or (weights is not None and weights.sum() <= 0):
         return Metric.undefined(name, rule.empty)
-    groups = codes(rows)
-    bounds = rate_bounds(values, groups, weights=weights)
+    groups = codes(frame)[kept]
+    bounds = rate_bounds(values, groups, level, weights)
     value = float(np.average(values, weights=weights))
     return Metric.bounded(name, value, bounds, len(values), len(np.unique(groups)))
 

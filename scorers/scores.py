@@ -15,6 +15,7 @@ from scorers.causes import by_cause
 from scorers.confusion import confusion_table
 from scorers.domains import recall_by_domain
 from scorers.inputs import Label, Response, Tree, check
+from scorers.intervals import LEVEL
 from scorers.lineage import Lineage
 from scorers.metric import Metric
 from scorers.metrics import compute
@@ -99,27 +100,37 @@ def score(
         tables.faults,
         tables.findings,
         confusion_table(tables),
-        _metrics(tables, train_median_lost_fraction, seed),
+        figures(tables, train_median_lost_fraction, seed),
     )
 
 
-def _metrics(tables: Tables, floor: float | None, seed: int) -> dict[str, Metric]:
+def figures(
+    tables: Tables, floor: float | None = None, seed: int = 0, level: float = LEVEL
+) -> dict[str, Metric]:
+    """Compute every metric of outcomes, or of a part of them, by name.
+
+    Args:
+        tables: Rows of cases, and of their faults and findings.
+        floor: The median lost fraction of a train split, None if unknown.
+        seed: Seed of the bootstrap.
+        level: Coverage of the intervals.
+    """
     ready = prepare(tables, floor)
-    found = compute(ready, has_floor=floor is not None, seed=seed)
+    found = compute(ready, has_floor=floor is not None, seed=seed, level=level)
     applicable = ready.applicable()
     beside = (
         found
         if len(applicable.cases) == len(ready.cases)
-        else compute(applicable, has_floor=floor is not None, seed=seed)
+        else compute(applicable, has_floor=floor is not None, seed=seed, level=level)
     )
     metrics = {metric.name: metric for metric in found}
     for metric in beside:
         name = f"{metric.name}_applicable"
         metrics[name] = Metric(**{**asdict(metric), "name": name})
     parts = [
-        *recall_by_domain(ready.faults),
-        *by_cause(ready.faults, ready.findings),
-        *recall_by_severity(ready.faults),
+        *recall_by_domain(ready.faults, level),
+        *by_cause(ready.faults, ready.findings, level),
+        *recall_by_severity(ready.faults, level),
     ]
     return metrics | {metric.name: metric for metric in parts}
 

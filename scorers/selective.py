@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from scorers.intervals import Array, Codes, deleted_bounds
+from scorers.intervals import LEVEL, Array, Codes, deleted_bounds
 from scorers.metric import Metric
 from scorers.rate_metrics import codes
 
 RIGHT_BUCKETS = ("found", "quiet")
 
 
-def augrc(cases: pd.DataFrame) -> Metric:
+def augrc(cases: pd.DataFrame, level: float = LEVEL) -> Metric:
     """Compute `augrc` over all cases; a case without an answer is kept last and never wrong.
 
     An answer is right if its case is found or quiet. Cases of equal confidence stand in the
@@ -26,6 +26,7 @@ def augrc(cases: pd.DataFrame) -> Metric:
 
     Args:
         cases: The table of cases, its column `group` categorical.
+        level: Coverage of the interval.
     """
     if cases.empty:
         return Metric.undefined("augrc", "no case")
@@ -35,7 +36,7 @@ def augrc(cases: pd.DataFrame) -> Metric:
     groups = np.unique(codes(cases), return_inverse=True)[1]
     area, without = areas(np.unique(sureness, return_inverse=True)[1], wrong, groups)
     sizes = np.bincount(groups).astype(np.float64)
-    bounds = deleted_bounds(area, without - area, sizes[:, None]).within(0.0, 0.5)
+    bounds = deleted_bounds(area, without - area, sizes[:, None], level).within(0.0, 0.5)
     return Metric.bounded("augrc", area, bounds, len(cases), len(sizes))
 
 

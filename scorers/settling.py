@@ -90,7 +90,7 @@ def _settle_one(result: Judgement, own: dict[int, Pair], findings: Sequence[Find
     result.buckets.append(bucket)
     result.blamed.append(blamed)
     result.credits.append(
-        {i for i, pair in own.items() if pair.relation == "cause" and pair.located}
+        {i for i, pair in own.items() if pair.relation == "cause" and pair.placing == "right"}
     )
 
 
@@ -112,10 +112,11 @@ def _root_status(
 ) -> Status:
     """Judge a root by the faults of the cause that it is assigned to, else as a surplus."""
     target = chosen.get(findings[i].cause)
-    related = [
-        pair for (k, j), pair in pairs.items() if k == i and target in (None, faults[j].cause)
+    standing = [
+        pair
+        for (k, j), pair in pairs.items()
+        if k == i and pair.placing != "wrong" and target in (None, faults[j].cause)
     ]
-    standing = [pair for pair in related if pair.placing != "wrong"]
     if not standing:
         return "false"
     if not any(pair.relation == "cause" for pair in standing):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from scorers.causes import FOUND
+from scorers.intervals import LEVEL
 from scorers.metric import Metric
 from scorers.rate_metrics import rate
 
@@ -23,7 +24,7 @@ def bands(lost_fraction: pd.Series[float]) -> pd.Series[str]:
     return pd.cut(lost_fraction.astype(float), edges, right=False, labels=list(BANDS))
 
 
-def recall_by_severity(faults: pd.DataFrame) -> list[Metric]:
+def recall_by_severity(faults: pd.DataFrame, level: float = LEVEL) -> list[Metric]:
     """Share of faults found (cause and place) in each band that has any: `recall_at_<band>`."""
     grouped = faults.groupby(bands(faults["lost_fraction"]), observed=True)
-    return [rate(f"recall_at_{name}", FOUND, own) for name, own in grouped]
+    return [rate(f"recall_at_{name}", FOUND, own, level) for name, own in grouped]

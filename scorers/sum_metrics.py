@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from scorers.intervals import Array, informing
+from scorers.intervals import LEVEL, Array, informing
 from scorers.levels import LEVELS
 from scorers.metric import NO_CASE, NO_FINDING, PREVALENCE, Metric
 from scorers.sums import statistic_bounds
@@ -77,7 +77,7 @@ STATISTICS: dict[str, Summed] = {
 }
 
 
-def summed(name: str, rule: Summed, cases: pd.DataFrame, seed: int) -> Metric:
+def summed(name: str, rule: Summed, cases: pd.DataFrame, seed: int, level: float = LEVEL) -> Metric:
     """Compute one function of sums with its interval over groups.
 
     Args:
@@ -85,6 +85,7 @@ def summed(name: str, rule: Summed, cases: pd.DataFrame, seed: int) -> Metric:
         rule: Which function of which sums it is.
         cases: The table of cases with all columns of the rule.
         seed: Seed of the bootstrap.
+        level: Coverage of the interval.
     """
     for column, note in rule.needs.items():
         if cases.empty or cases[column].sum() <= 0:
@@ -96,7 +97,7 @@ def summed(name: str, rule: Summed, cases: pd.DataFrame, seed: int) -> Metric:
         value = float(rule.statistic(sums.sum(axis=0)))
     if np.isnan(value):
         return Metric.undefined(name, NO_FINDING)
-    bounds = statistic_bounds(sums, rule.statistic, units=units, seed=seed)
+    bounds = statistic_bounds(sums, rule.statistic, units=units, seed=seed, level=level)
     # The scarcest kind of case decides how much the groups can tell.
     n, groups = int(units.sum()), informing(units)
     return Metric.bounded(name, value, bounds.within(rule.low, rule.high), n, groups)
