@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from harness import judge
 from harness.evidence import read_checked
 from harness.evidence_view import checked_responses, evidence_rows, evidence_summary
 from harness.floors import score_floors
+from harness.repeats import finished_repeats, flips
 from harness.results import ANSWERS, RUN, Answer, answer_key, latest, read_answers
 from scorers import Label, Response, Scores, score
 
@@ -119,6 +120,7 @@ def summarise(folder: Path, labelled: Labelled) -> dict[str, Any]:
         "floors": labelled.floors,
         "timing": timing(list(answers.values())),
     }
+    document |= _repeated(folder, labelled, document["metrics"], (scores, responses_of(answers)))
     if checked is not None:
         rows = list(evidence_rows(answers, info.cases, checked))
         document["evidence"] = evidence_summary(rows, checked)
@@ -127,6 +129,24 @@ def summarise(folder: Path, labelled: Labelled) -> dict[str, Any]:
     write_bytes(folder / FINDINGS, scores.findings.to_parquet(index=False))
     write_json(folder / SUMMARY, document)
     return document
+
+
+def _repeated(
+    folder: Path,
+    labelled: Labelled,
+    metrics: dict[str, Any],
+    first: tuple[Scores, Mapping[str, Response]],
+) -> dict[str, Any]:
+    """Judge the repetitions of a run, if there are any: adds flip rates to its metrics."""
+    folders = finished_repeats(folder, read_run(folder)["key"])
+    if not folders:
+        return {}
+    again = [responses_of(answers_of(other, labelled.suite)) for other in folders]
+    scores = [first[0], *(labelled.score(responses) for responses in again)]
+    found = flips(scores, [first[1], *again])
+    rates = {name: asdict(metric) for name, metric in found.pop("metrics").items()}
+    plain = {name: {k: v for k, v in rate.items() if k != "name"} for name, rate in rates.items()}
+    return {"metrics": metrics | plain, "repeats": found}
 
 
 def responses_of(answers: Mapping[str, Answer]) -> dict[str, Response]:

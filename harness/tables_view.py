@@ -118,6 +118,10 @@ def _notes(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
         if not isolation["sealed"]:
             reason = f" ({isolation['note']})" if isolation.get("note") else ""
             notes.append(f"{summary['diagnoser']}: unsealed, labels were within reach{reason}")
+        if "repeats" in summary:
+            rate, askings = summary["metrics"]["flip_rate"], summary["repeats"]["askings"]
+            flipped = f"{len(summary['repeats']['flipped'])} cases flipped in {askings} askings"
+            notes.append(f"{summary['diagnoser']}: flip rate {cell(rate)}, {flipped}")
         if not summary["ranked"]:
             notes.append(f"{summary['diagnoser']}: not ranked")
     return ["\n".join(notes)] if notes else []

@@ -20,14 +20,14 @@ def told(answer: Answer, label: Label, taxonomy: Tree) -> dict[str, Any]:
     Returns:
         case, split, verdict, outcome, bucket, right (whether nothing is left to wish), true (its
         faults), candidates and missing_signals (of an undecidable case), answered, blamed (its
-        findings with their status), error.
+        findings with their status), error, text (all this in three lines).
     """
     response = check(answer.response(), Lineage.of(taxonomy))
     tables = build([label], {label.case_id: response}, taxonomy)
     bucket = str(tables.cases["bucket"].iloc[0])
     found = [str(bucket) for bucket in tables.faults["bucket"]]
     statuses = tables.findings[["status", "kind"]].to_dict(orient="records")
-    return {
+    document = {
         "format": "evalharness.told/1.0",
         "case": label.case_id,
         "split": label.split,
@@ -59,10 +59,10 @@ def told(answer: Answer, label: Label, taxonomy: Tree) -> dict[str, Any]:
         ],
         "error": answer.error,
     }
+    return {**document, "text": _text(document)}
 
 
-def told_text(document: dict[str, Any]) -> str:
-    """Write what `told` returned, a line for what was true and one for what was blamed."""
+def _text(document: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"{document['case']} ({document['split']}): {document['bucket']}",

@@ -13,7 +13,7 @@ from harness.commands.asking_options import asking, asking_options
 from harness.degrade.asking import Asking
 from harness.results import Answer
 from harness.running import run_diagnoser
-from harness.told import told, told_text
+from harness.told import told
 
 FOLDER = "asked"
 
@@ -53,7 +53,7 @@ def ask(asking: Asking, case_ids: tuple[str, ...], as_json: bool) -> None:
 
     def show(answer: Answer, reused: bool) -> None:
         document = told(answer, labels[answer.case], labelled.taxonomy)
-        click.echo(json.dumps(document) if as_json else told_text(document))
+        click.echo(json.dumps(document) if as_json else document["text"])
 
     info = labelled.suite.info
     digests = {case_id: info.cases[case_id] for case_id in case_ids}

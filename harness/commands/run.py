@@ -13,12 +13,13 @@ from typing import Any, Literal
 import click
 
 from cases.errors import InputError
+from harness.repeats import repeat_folder
 from harness.results import FAILED, Answer
-from harness.running import Progress, RunOptions, run_diagnoser, run_oracle
+from harness.running import Progress, RunOptions, results_folder, run_diagnoser, run_oracle
 from harness.sandbox.level import choose_level
 from harness.sandbox.limits import MIB, Limits
 from harness.sandbox.worker import public_code
-from harness.specs import parse_spec
+from harness.specs import DiagnoserSpec, parse_spec
 from harness.summarising import Labelled, summarise
 from harness.tables_view import render
 
@@ -87,6 +88,13 @@ from harness.tables_view import render
     type=click.Path(exists=True, path_type=Path),
     help="Further file or folder that the diagnosers read, such as weights.",
 )
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Ask about every case so often: how often do answers flip?",
+)
 @click.option("--network", is_flag=True, help="Leave the network in reach; never sealed.")
 @click.option(
     "--retry-failed",
@@ -110,6 +118,7 @@ def command(
     memory: int,
     seed: int,
     declared: tuple[Path, ...],
+    repeats: int,
     network: bool,
     retry_failed: bool,
     track: bool | None,
@@ -141,14 +150,22 @@ def command(
             if isinstance(spec, str):
                 folders.append(run_oracle(labelled.suite, labelled.labels, out))
                 continue
-            with progress_bar(spec.name, len(labelled.labels)) as progress:
-                folders.append(
-                    run_diagnoser(spec, labelled.suite, labelled.labels, options, progress)
-                )
+            folders.append(_asked(spec, labelled, options, repeats))
     summaries = [summarise(folder, labelled) for folder in folders]
     click.echo(json.dumps(summaries, indent=1) if as_json else render(summaries))
     if track if track is not None else importlib.util.find_spec("mlflow") is not None:
         _track(folders)
+
+
+def _asked(spec: DiagnoserSpec, labelled: Labelled, options: RunOptions, repeats: int) -> Path:
+    """Run a diagnoser, and again as often as asked for; returns the results folder."""
+    folder = results_folder(options.out, labelled.suite, spec.name)
+    for number in range(1, repeats + 1):
+        own = folder if number == 1 else repeat_folder(folder, number)
+        name = spec.name if number == 1 else f"{spec.name} ({number} of {repeats})"
+        with progress_bar(name, len(labelled.labels)) as progress:
+            run_diagnoser(spec, labelled.suite, labelled.labels, options, progress, own)
+    return folder
 
 
 def _track(folders: list[Path]) -> None:
