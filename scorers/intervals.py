@@ -76,10 +76,12 @@ def jackknife_error(apart: Array) -> float:
     return float(np.sqrt((count - 1) / count * (apart**2).sum()))
 
 
-def deleted_bounds(value: float, apart: Array, units: Array, level: float = LEVEL) -> Bounds:
+def deleted_bounds(
+    value: float, apart: Array, units: Array, level: float = LEVEL, *, spent: int = 1
+) -> Bounds:
     """Bounds by t on how far a figure moves when each group is left out.
 
-    The degrees of freedom are the least of groups - 1, of Satterthwaite's over the groups'
+    The degrees of freedom are the least of groups - spent, of Satterthwaite's over the groups'
     sizes, and of those that the squared moves themselves leave when a few of them make up the
     error.
 
@@ -88,13 +90,14 @@ def deleted_bounds(value: float, apart: Array, units: Array, level: float = LEVE
         apart: The figure without each group minus `value`, shape (G,).
         units: How many units of each kind every group has, shape (G, kinds).
         level: Coverage.
+        spent: How many quantities the figure takes from the groups, 1 for a mean.
     """
     absent = too_few(informing(units))
     if absent:
         return absent
     if not np.isfinite(apart).all():
         return Bounds(None, None, "no interval: it hangs on a single group")
-    half = t_quantile(_freedom(apart, units), level) * jackknife_error(apart)
+    half = t_quantile(_freedom(apart, units, spent), level) * jackknife_error(apart)
     return Bounds(value - half, value + half)
 
 
@@ -103,11 +106,11 @@ def informing(units: Array) -> int:
     return int((units > 0).sum(axis=0).min())
 
 
-def _freedom(apart: Array, units: Array) -> float:
+def _freedom(apart: Array, units: Array, spent: int) -> float:
     # As if the units of a group were all one: how alike they are is not known here.
     by_size = [degrees_of_freedom(column[column > 0] ** 2) for column in units.T]
     squares = apart**2
     heaviest = float((squares**2).sum())
     # Of squared normal deviates the fourth moment is three times the square of the second.
     by_weight = 2 * float(squares.sum()) ** 2 / heaviest - 1 if heaviest > 0 else np.inf
-    return max(min(*by_size, informing(units) - 1, by_weight), 1.0)
+    return max(min(*by_size, informing(units) - spent, by_weight), 1.0)

@@ -36,7 +36,9 @@ def augrc(cases: pd.DataFrame, level: float = LEVEL) -> Metric:
     groups = np.unique(codes(cases), return_inverse=True)[1]
     area, without = areas(np.unique(sureness, return_inverse=True)[1], wrong, groups)
     sizes = np.bincount(groups).astype(np.float64)
-    bounds = deleted_bounds(area, without - area, sizes[:, None], level).within(0.0, 0.5)
+    # Three things come from the groups: who is wrong, who is surer, how the two go together.
+    bounds = deleted_bounds(area, without - area, sizes[:, None], level, spent=3)
+    bounds = bounds.within(0.0, 0.5)
     return Metric.bounded("augrc", area, bounds, len(cases), len(sizes))
 
 
