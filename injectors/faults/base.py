@@ -157,7 +157,9 @@ class Fault(Injection):
 
     def simulated_witness(self) -> tuple[str, str]:
         """The witness of simulated cases, which have other signals than jobs on CPUs."""
-        return self.witness()
+        from injectors.sim.witnesses import WITNESSES
+
+        return WITNESSES.get(self.cause) or self.witness()
 
 
 def uneven(scenario: Scenario, every: int) -> str | None:
