@@ -23,8 +23,9 @@ from injectors.faults import FAULTS
 from injectors.faults import Fault as InjectedFault
 from injectors.faults.base import Injection
 from injectors.label_rule import shows
-from injectors.scenario import HEALTHY, TWIN, CasePlan, Scenario, Withheld
+from injectors.scenario import HEALTHY, TWIN, Arm, CasePlan, Scenario, Withheld
 from injectors.sim import counterfactual, noise
+from injectors.sim.aiming import Aim, aimed
 from injectors.sim.job import Job
 from injectors.sim.made import MadeCase, MadeGroup
 from injectors.sim.public import describe, sampled_ranks
@@ -43,10 +44,12 @@ class Group:
     Attributes:
         scenario: What to simulate.
         private_seed: Mixed into every seed and id of a suite that nobody has seen.
+        aim: How strong one of the arms is, which the scenario has only in its mildest form.
     """
 
     scenario: Scenario
     private_seed: int | None = None
+    aim: Aim | None = None
     _seconds: dict[tuple[str, ...], tuple[float, ...]] = field(default_factory=dict)
     _runs: dict[str, tuple[Job, tuple[RunData, float]]] = field(default_factory=dict)
 
@@ -61,7 +64,8 @@ class Group:
     def key(self) -> int:
         """The group's own key: all of its seeds follow from it."""
         private = "" if self.private_seed is None else str(self.private_seed)
-        return noise.key(self.scenario.seed, self.scenario.digest, private, VERSION)
+        aim = "" if self.aim is None else self.aim.digest
+        return noise.key(self.scenario.seed, self.scenario.digest, aim, private, VERSION)
 
     @property
     def digest(self) -> str:
@@ -91,7 +95,10 @@ class Group:
         return job
 
     def _make(self, number: int, plan: CasePlan, twin: str | None) -> MadeCase | str:
-        injections = () if plan.arm == HEALTHY else self.scenario.injections(plan.arm)
+        scenario = self._scenario_of(plan)
+        if isinstance(scenario, str):
+            return scenario
+        injections = () if plan.arm == HEALTHY else scenario.injections(plan.arm)
         seconds = self._every_set(injections)
         verdict = counterfactual.judge(seconds, len(injections))
         if isinstance(verdict, str):
@@ -128,7 +135,7 @@ class Group:
                 twin=twin,
                 validation=validation,
                 recipe={
-                    "scenario": self.scenario.model_dump(mode="json", exclude_defaults=True),
+                    "scenario": scenario.model_dump(mode="json", exclude_defaults=True),
                     "case": plan.model_dump(mode="json"),
                     "backend": f"sim {VERSION}",
                     "private_seed": self.private_seed,
@@ -187,6 +194,23 @@ class Group:
             fault.audit_witness() if audit else fault.simulated_witness() for fault in faults
         ]
         return witness_of([query for query in queries if query is not None])
+
+    def _scenario_of(self, plan: CasePlan) -> Scenario | str:
+        """The scenario with the strength that an arm was aimed at, or why there is none."""
+        if self.aim is None or plan.arm != self.aim.arm:
+            return self.scenario
+        arm = aimed(self.aim, self._slowdown)
+        if isinstance(arm, str):
+            return arm
+        arms = {**self.scenario.arms, self.aim.arm: arm}
+        return self.scenario.model_copy(update={"arms": arms})
+
+    def _slowdown(self, arm: Arm) -> float:
+        """What an arm costs under the first of the label's seeds."""
+        if len(self._label_seeds) == 1:
+            return self._measured([arm.injection()])[0] / self._measured([])[0]
+        job = self._label_job(self._label_seeds[0], [arm.injection()])
+        return measure(job) / self._measured([])[0]
 
     @cached_property
     def _label_seeds(self) -> tuple[int, ...]:

@@ -43,6 +43,27 @@ class Configuration(Record):
     smoke: NonNegativeInt = 0
 
 
+class Hidden(Record):
+    """How strongly a fault acts whose signals are withheld: as all candidates, so it is searched.
+
+    Attributes:
+        mild, strong: The ends between which its strength is searched, as grades.
+        coarse: Whether it has few strengths only, so that others must cost what one of these does.
+        only: Beginnings of the names of the configurations in which it can be that strong.
+    """
+
+    mild: dict[str, Any]
+    strong: dict[str, Any]
+    coarse: bool = False
+    only: tuple[str, ...] = ("",)
+
+    @model_validator(mode="after")
+    def _same_names(self) -> Hidden:
+        if self.mild.keys() != self.strong.keys():
+            raise ValueError(f"must name {sorted(self.mild)} twice, got {sorted(self.strong)}")
+        return self
+
+
 class Matrix(Record):
     """The whole of it.
 
@@ -54,7 +75,9 @@ class Matrix(Record):
             whose names begin so.
         decoys: The same of decoys.
         withheld: Ways of withholding, each with the causes of which a group gets one.
-        faults_per_group, decoys_per_group, withheld_per_group: Arms of a group.
+        hidden: Strengths of these causes, the first that is for the configuration.
+        hidden_slowdown: What they may cost, least and most.
+        faults_per_group, decoys_per_group: Arms of a group.
         both_every: Every so many groups have a case with two faults.
     """
 
@@ -64,6 +87,8 @@ class Matrix(Record):
     faults: dict[CauseName, list[dict[str, Any]]]
     decoys: dict[CauseName, list[dict[str, Any]]] = {}
     withheld: dict[Withheld, list[CauseName]] = {}
+    hidden: dict[CauseName, list[Hidden]] = {}
+    hidden_slowdown: tuple[PositiveFloat, PositiveFloat] = (1.12, 1.5)
     faults_per_group: PositiveInt = 4
     decoys_per_group: NonNegativeInt = 1
     both_every: PositiveInt = 4
@@ -79,7 +104,15 @@ class Matrix(Record):
             for prefix in (name for grade in grades for name in grade.get(ONLY, ())):
                 if not any(name.startswith(prefix) for name in self.configurations):
                     raise ValueError(f"{cause}: no configuration's name begins with {prefix!r}")
+        causes = {cause for found in self.withheld.values() for cause in found}
+        if strangers := sorted(causes - set(self.hidden)):
+            raise ValueError(f"hidden must say how strong these are: {strangers}")
         return self
+
+    def dial(self, cause: str, configuration: str) -> Hidden | None:
+        """Return how strong a hidden cause is in a configuration, None where it can't be."""
+        of = (dial for dial in self.hidden[cause] if configuration.startswith(dial.only))
+        return next(of, None)
 
     def grades(self, what: str, configuration: str) -> list[dict[str, Any]]:
         """Return the grades of a fault or decoy that are for a configuration."""

@@ -8,19 +8,23 @@ group. Under a private seed the draws, and so the composition, are others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.faults.base import Fault, Injection
 from injectors.scenario import HEALTHY, TWIN, Arm, CasePlan, Scenario, Withheld
 from injectors.sim import noise
+from injectors.sim.aiming import Aim, Dial
 from injectors.sim.backend import Group
 from injectors.sim.grades import placed, units
 from injectors.sim.matrix import Configuration, Matrix, read
 
 INJECTIONS: dict[str, type[Injection]] = {**FAULTS, **DECOYS}
 Offered = Mapping[str, Sequence[Arm]]  # what can act in a job, at its grades
+Place = Callable[..., dict[str, Any]]  # `placed` in one job
 
 
 def core(private_seed: int | None = None) -> list[Group]:
@@ -49,7 +53,8 @@ def _groups(matrix: Matrix, counts: Mapping[str, int], private_seed: int | None)
         for name, count in counts.items()
         if number < count
     ]
-    return [Group(composer.scenario(name, number), private_seed) for name, number in names]
+    composed = (composer.group(name, number) for name, number in names)
+    return [Group(scenario, private_seed, aim) for scenario, aim in composed]
 
 
 class _Composer:
@@ -62,42 +67,41 @@ class _Composer:
         self._patterns: Counter[Withheld] = Counter()
         self._made = 0
 
-    def scenario(self, name: str, number: int) -> Scenario:
-        """Compose the next group."""
+    def group(self, name: str, number: int) -> tuple[Scenario, Aim | None]:
+        """Compose the next group: its scenario, and what its hidden fault is aimed at."""
         configuration = self._matrix.configurations[name]
         key = noise.key(self._seed, name, number)
         bare = _scenario(name, number, configuration, {}, (TWIN,))
         step_ms = configuration.step_ms[number % len(configuration.step_ms)]
-        offered = self._offered(bare, name, key, units(bare.build_workload(), step_ms))
+        place = partial(
+            placed, places=bare.places, key=key, of=units(bare.build_workload(), step_ms)
+        )
+        offered = self._offered(bare, name, place)
         faults = [cause for cause in self._matrix.faults if cause in offered]
         decoys = [decoy for decoy in self._matrix.decoys if decoy in offered]
         arms = self._dealt("f", faults, self._matrix.faults_per_group, offered, key)
         odd = self._dealt("d", decoys, self._matrix.decoys_per_group, offered, key)
         both = self._both(bare, arms)
         plans = [TWIN, *(CasePlan(arm=arm) for arm in (*arms, *odd, *both))]
-        hidden, more = self._withheld(bare, offered, list(odd))
+        arms = {**arms, **odd, **both}
+        pattern, aim = self._withheld(bare, name, place, key)
+        if pattern and aim:
+            healthy = next(iter(odd), HEALTHY) if self._patterns[pattern] % 2 else HEALTHY
+            arms[aim.arm] = aim.dial.mild
+            plans += [CasePlan(arm=arm, withhold=pattern) for arm in (aim.arm, healthy)]
         self._made += 1
-        return _scenario(
-            name, number, configuration, {**arms, **odd, **both, **hidden}, (*plans, *more)
-        )
+        return _scenario(name, number, configuration, arms, plans), aim
 
-    def _offered(
-        self, bare: Scenario, name: str, key: int, of: Mapping[str, float]
-    ) -> dict[str, list[Arm]]:
+    def _offered(self, bare: Scenario, name: str, place: Place) -> dict[str, list[Arm]]:
         """Return the faults and decoys that can act in this job where the group puts them.
 
         Each with its grades for the configuration, those left out that this job can't show.
         """
         found: dict[str, list[Arm]] = {}
         for what in (*self._matrix.faults, *self._matrix.decoys):
-            kind = "fault" if what in FAULTS else "decoy"
             for grade in self._matrix.grades(what, name) if INJECTIONS[what].fits(bare) else ():
-                try:
-                    parameters = placed(grade, bare.places, key, what, of)
-                except LookupError:  # a place that this job does not have
-                    continue
-                arm = Arm.model_validate({kind: what, "parameters": parameters})
-                if _shows(arm.injection(), bare):
+                arm = _placed(what, grade, bare, place)
+                if arm is not None:
                     found.setdefault(what, []).append(arm)
         return found
 
@@ -122,27 +126,55 @@ class _Composer:
         return {"both": Arm(both=(first, second))}
 
     def _withheld(
-        self, bare: Scenario, offered: Offered, decoys: Sequence[str]
-    ) -> tuple[dict[str, Arm], list[CasePlan]]:
-        """One way of withholding: a case that it makes undecidable and one that it does not."""
+        self, bare: Scenario, name: str, place: Place, key: int
+    ) -> tuple[Withheld | None, Aim | None]:
+        """Choose a way of withholding, and one of the causes that it leaves alike."""
         if bare.question == "audit":
-            return {}, []
-        usable: dict[Withheld, list[str]] = {}
-        for pattern, causes in self._matrix.withheld.items():
-            found = [cause for cause in causes if cause in offered]
-            if len(found) > 1:
-                usable[pattern] = found
+            return None, None
+        usable = {
+            pattern: dials
+            for pattern in self._matrix.withheld
+            if len(dials := self._dials(pattern, bare, name, place)) > 1
+        }
         if not usable:
-            return {}, []
+            return None, None
         pattern = min(usable, key=lambda p: (self._patterns[p], list(usable).index(p)))
+        dials = usable[pattern]
+        cause = min(dials, key=lambda c: self._used[f"{pattern} {c}"])
         self._patterns[pattern] += 1
-        cause = min(usable[pattern], key=lambda c: self._used[f"{pattern} {c}"])
-        arms = {"w": self._next(f"{pattern} {cause}", cause, offered)}
-        healthy = decoys[0] if decoys and self._patterns[pattern] % 2 else HEALTHY
-        return arms, [
-            CasePlan(arm="w", withhold=pattern),
-            CasePlan(arm=healthy, withhold=pattern),
-        ]
+        self._used[f"{pattern} {cause}"] += 1
+        coarse = next((dial for dial in dials.values() if dial.coarse), None)
+        return pattern, Aim("w", self._slowdown(key), dials[cause], coarse)
+
+    def _dials(self, pattern: Withheld, bare: Scenario, name: str, place: Place) -> dict[str, Dial]:
+        """Return the strengths of a pattern's causes in a job, those that can act in it."""
+        found = {}
+        for cause in self._matrix.withheld[pattern]:
+            hidden = self._matrix.dial(cause, name) if FAULTS[cause].fits(bare) else None
+            if hidden is None:
+                continue
+            mild, strong = (
+                _placed(cause, end, bare, place) for end in (hidden.mild, hidden.strong)
+            )
+            if mild is not None and strong is not None:
+                found[cause] = Dial(mild, strong, hidden.coarse)
+        return found
+
+    def _slowdown(self, key: int) -> float:
+        """Draw what a group's hidden fault costs, whichever it is."""
+        least, most = self._matrix.hidden_slowdown
+        return least + (most - least) * (noise.key(key, "slowdown") >> 48) / 65536
+
+
+def _placed(what: str, grade: Mapping[str, Any], bare: Scenario, place: Place) -> Arm | None:
+    """Return the arm of a grade; None where the job has no such place or can't show it."""
+    try:
+        parameters = place(grade, what=what)
+    except LookupError:
+        return None
+    kind = "fault" if what in FAULTS else "decoy"
+    arm = Arm.model_validate({kind: what, "parameters": parameters})
+    return arm if _shows(arm.injection(), bare) else None
 
 
 def _shows(injection: Injection, bare: Scenario) -> bool:

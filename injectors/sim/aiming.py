@@ -1,0 +1,115 @@
+"""Making a fault cost what it shall: its strength is searched between a mild and a strong one.
+
+Cases whose signals are withheld must not be told apart by how slow they are, so all candidates of
+a group are aimed at the same slowdown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cases.digest import document_digest
+from injectors.scenario import Arm
+
+HALVINGS = 9
+CLOSE = 0.01  # relative to the slowdown that is aimed at
+FAIR = 0.03  # the same where nothing closer was found
+DIGITS = 6
+
+Slowdown = Callable[[Arm], float]  # of an arm: step time over the healthy job's, same seed
+
+
+@dataclass(frozen=True)
+class Dial:
+    """A fault between two strengths.
+
+    Attributes:
+        mild, strong: Arms with the same parameters; numbers between them are searched.
+        coarse: Whether it has so few strengths that the other candidates must aim at one of these.
+    """
+
+    mild: Arm
+    strong: Arm
+    coarse: bool = False
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What an arm of a group is aimed at.
+
+    Attributes:
+        arm: Name of the arm.
+        slowdown: What it shall cost.
+        dial: Of the arm.
+        coarsest: Dial of the candidate that decides which costs there are, if any is coarse.
+    """
+
+    arm: str
+    slowdown: float
+    dial: Dial
+    coarsest: Dial | None = None
+
+    @property
+    def digest(self) -> str:
+        """Content digest, as that of a scenario."""
+        dials = [self.dial, *([self.coarsest] if self.coarsest else [])]
+        arms = [
+            arm.model_dump(mode="json", exclude_defaults=True)
+            for dial in dials
+            for arm in (dial.mild, dial.strong)
+        ]
+        return document_digest({"arm": self.arm, "slowdown": self.slowdown, "arms": arms})
+
+
+def aimed(aim: Aim, slowdown_of: Slowdown) -> Arm | str:
+    """Return the arm that costs what it shall, or say with numbers why none does."""
+    target = aim.slowdown
+    if aim.coarsest is not None:
+        target = nearest(aim.coarsest, target, slowdown_of)[1]
+    arm, found = nearest(aim.dial, target, slowdown_of)
+    if not aim.dial.coarse and abs(found - target) > FAIR * target:
+        return f"can't be made to cost {target:.3f} times the time, {found:.3f} is nearest"
+    return arm
+
+
+def nearest(dial: Dial, target: float, slowdown_of: Slowdown) -> tuple[Arm, float]:
+    """Search the arm whose slowdown is nearest to `target`; costs must rise with the strength."""
+    mild, strong = dial.mild, dial.strong
+    best = strong, slowdown_of(strong)
+    if best[1] <= target:
+        return best
+    for _ in range(HALVINGS):
+        middle = between(mild, strong)
+        if middle in (mild, strong):
+            break
+        found = slowdown_of(middle)
+        if abs(found - target) < abs(best[1] - target):
+            best = middle, found
+        if abs(best[1] - target) <= CLOSE * target:
+            break
+        mild, strong = (middle, strong) if found < target else (mild, middle)
+    return best
+
+
+def between(mild: Arm, strong: Arm) -> Arm:
+    """Return the arm in the middle; numbers at their geometric mean, whole ones rounded.
+
+    >>> arms = [Arm(fault="gpu_noisy_neighbor", parameters={"processes": n}) for n in (1, 9)]
+    >>> between(*arms).parameters
+    {'processes': 3}
+    """
+    found = {
+        name: _middle(value, strong.parameters[name]) for name, value in mild.parameters.items()
+    }
+    return Arm.model_validate({"fault": mild.fault, "parameters": found})
+
+
+def _middle(low: Any, high: Any) -> Any:
+    if low == high or isinstance(low, (str, bool)):
+        return low
+    # A product and a square root are rounded alike everywhere; powers are not.
+    middle = math.sqrt(low * high)
+    return round(middle) if isinstance(low, int) else round(middle, DIGITS)
