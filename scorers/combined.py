@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scorers.intervals import LEVEL, Array, Bounds, Codes
+from scorers.intervals import LEVEL, Array, Bounds, Codes, too_few
 from scorers.rates import rate_bounds
 
 
@@ -42,11 +42,13 @@ def combined_bounds(parts: Sequence[Part], group_count: int, level: float = LEVE
         group_count: How many groups there are, present in a part or not.
         level: Coverage.
     """
+    absent = too_few(min(len(np.unique(part.groups)) for part in parts))
+    if absent:
+        return absent
     value, down, up = 0.0, [], []
     for part in parts:
         bounds = rate_bounds(part.values, part.groups, level)
-        if bounds.low is None or bounds.high is None:
-            return bounds
+        assert bounds.low is not None and bounds.high is not None
         below, above = part.rate - bounds.low, bounds.high - part.rate
         if part.coefficient < 0:
             below, above = above, below
