@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
-RETRY_NS = 25_000_000  # giving cached segments back and asking for new ones
-
 
 class AllocatorRetry(Fault):
     """Hold the process's CUDA memory to a little more than it has needed at its peak.
@@ -24,6 +22,7 @@ class AllocatorRetry(Fault):
     lengths vary, no cached block fits the next size, so the allocator gives segments back to
     the driver and retries, which synchronises the device. `headroom` is the share of the peak
     that is left free: the smaller, the more retries; too small ends in an out-of-memory error.
+    A simulated retry takes `retry_ms`.
     Versions: the function exists from PyTorch 1.8; expandable segments must be off, since they
     do not fragment.
     Source: pytorch#104509; DeepSpeedExamples#172. Not measured yet: it needs a GPU.
@@ -34,6 +33,7 @@ class AllocatorRetry(Fault):
     needs: ClassVar[tuple[str, ...]] = ("cuda",)
     workloads: ClassVar[tuple[str, ...]] = ("language_model", "image_classifier")
     headroom: PositiveFloat = 0.1
+    retry_ms: PositiveFloat = 20
 
     @classmethod
     def recorded_fits(cls, scenario: Scenario) -> bool:
@@ -49,7 +49,7 @@ class AllocatorRetry(Fault):
     def perturb(self, job: Job) -> None:
         """Let allocation fail the more often the less room is left, and fill the memory."""
         job.host.retry_every = max(1, round(self.headroom * 40))
-        job.host.retry_ns = RETRY_NS
+        job.host.retry_ns = round(self.retry_ms * 10**6)
         job.gpus.memory_used_q16 = 64880
 
     def witness(self) -> tuple[str, str]:

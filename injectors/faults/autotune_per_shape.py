@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from injectors.sim.job import Job
 
 LEAST_SIZES = 8
-TRY_NS = 40_000_000  # of all algorithms of all layers once, on a GPU
+TRY_NS = 20_000_000  # of all algorithms of all layers once, on a GPU
 
 
 class AutotunePerShape(Fault):

@@ -10,7 +10,7 @@ from cases.schema import Locus, Topology
 from injectors.faults.base import elsewhere, host_or_job
 from injectors.faults.simulated import SimulatedFault
 from injectors.sim.job import ONE
-from injectors.sim.names import SERVING, TRAINING
+from injectors.sim.names import SERVING
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -25,7 +25,12 @@ class CpuLowFrequency(SimulatedFault):
     """
 
     cause: ClassVar[str] = "cpu_low_frequency"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
+    simulated: ClassVar[tuple[str, ...] | None] = (
+        "ddp_transformer",
+        "vision",
+        "diffusion",
+        *SERVING,
+    )
     host: NonNegativeInt = 0
     speed: float = Field(gt=0, lt=1, description="of the host's cores over nominal")
 

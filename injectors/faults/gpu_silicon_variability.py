@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt
 
 from injectors.faults.simulated import OneGpuFault
 from injectors.sim.job import ONE
-from injectors.sim.names import TRAINING
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -22,7 +22,7 @@ class GpuSiliconVariability(OneGpuFault):
     """
 
     cause: ClassVar[str] = "gpu_silicon_variability"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
+    simulated: ClassVar[tuple[str, ...] | None] = (*TRANSFORMERS, "vision", "diffusion")
     rank: NonNegativeInt = 0
     speed: float = Field(gt=0.5, lt=1)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
-from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -24,12 +23,20 @@ class KernelLaunchBound(Fault):
     """
 
     cause: ClassVar[str] = "kernel_launch_bound"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
+    simulated: ClassVar[tuple[str, ...] | None] = (
+        "ddp_transformer",
+        "fsdp_transformer",
+        "tensor_parallel_transformer",
+        "moe_transformer",
+        "vision",
+        "recommender",
+        "diffusion",
+    )
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     pieces: int = Field(ge=2)
 
     def simulated_misfit(self, scenario: Scenario) -> str | None:
-        """A batch can be cut into no more than its samples; pipelines gain by smaller pieces."""
+        """A batch can be cut into no more than its samples."""
         samples = scenario.build_workload().model_dump().get("micro_batch", 1)
         return None if self.pieces <= samples else f"pieces must be at most {samples}"
 

@@ -11,6 +11,7 @@ from injectors.faults.base import Fault, Run
 from injectors.sim.names import SERVING
 
 if TYPE_CHECKING:
+    from injectors.scenario import Scenario
     from injectors.sim.job import Job
 
 
@@ -41,6 +42,28 @@ class KvCachePreemption(Fault):
             """
             SELECT (SELECT max(kv_cache_usage) > 0.9
                        AND sum(num_preemptions) > 0.005 * sum(decode_tokens) FROM engine)
+               AND (SELECT sum(num_preemptions) * 1.0 / sum(decode_tokens) FROM engine)
+                   > 2 * (SELECT sum(num_preemptions) * 1.0 / sum(decode_tokens)
+                          FROM reference.engine)
+            """,
+            "the pool is full and running requests are evicted, as in the reference they are not",
+        )
+
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """Answers must outgrow what admission counted on, or hardly any request is evicted."""
+        workload = scenario.build_workload()
+        prompt = getattr(workload, "prompt_tokens", 0)
+        answer = getattr(workload, "generation_tokens", 0)
+        must = f"generation_tokens must be a third of {prompt} prompt_tokens or more"
+        return None if 3 * answer >= prompt else f"{must}, got {answer}"
+
+    def simulated_witness(self) -> tuple[str, str]:
+        """As the other, by requests: their answers are longer than those of recorded jobs."""
+        return (
+            """
+            SELECT (SELECT max(kv_cache_usage) > 0.95 FROM engine)
+               AND (SELECT sum(num_preemptions) FROM engine)
+                   > 0.03 * (SELECT count(*) FROM requests)
                AND (SELECT sum(num_preemptions) * 1.0 / sum(decode_tokens) FROM engine)
                    > 2 * (SELECT sum(num_preemptions) * 1.0 / sum(decode_tokens)
                           FROM reference.engine)

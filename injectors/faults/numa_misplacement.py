@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.simulated import SimulatedFault
-from injectors.sim.names import TRAINING
+from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -22,7 +22,7 @@ class NumaMisplacement(SimulatedFault):
     """
 
     cause: ClassVar[str] = "numa_misplacement"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
     ranks: tuple[NonNegativeInt, ...] = Field(min_length=1)
 
     def perturb(self, job: Job) -> None:

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from injectors.faults.base import Fault, Run
-from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -21,7 +20,7 @@ class PageableH2dCopy(Fault):
     """
 
     cause: ClassVar[str] = "pageable_h2d_copy"
-    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND
+    simulated: ClassVar[tuple[str, ...] | None] = ("vision", "recommender")
     needs: ClassVar[tuple[str, ...]] = ("cuda",)
     workloads: ClassVar[tuple[str, ...]] = ("image_classifier",)
 

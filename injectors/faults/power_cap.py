@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import NonNegativeInt, PositiveInt
 
 from injectors.faults.simulated import OneGpuFault
-from injectors.sim.names import SERVING, TRAINING
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -21,7 +21,7 @@ class PowerCap(OneGpuFault):
     """
 
     cause: ClassVar[str] = "power_cap"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
+    simulated: ClassVar[tuple[str, ...] | None] = (*TRANSFORMERS, "vision", "diffusion")
     rank: NonNegativeInt = 0
     limit_w: PositiveInt
 

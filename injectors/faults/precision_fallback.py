@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
-from injectors.sim.names import TRAINING
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -25,7 +25,7 @@ class PrecisionFallback(Fault):
     """
 
     cause: ClassVar[str] = "precision_fallback"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
+    simulated: ClassVar[tuple[str, ...] | None] = (*TRANSFORMERS, "vision", "diffusion")
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     to: Literal["float32", "float64"] = "float32"
     layers: PositiveInt = 1

@@ -43,6 +43,15 @@ class PrefixCacheRoutingMiss(Fault):
         engines = scenario.parameters.get("engines", 1)
         return None if engines > 1 else f"engines must be at least 2, got {engines}"
 
+    def simulated_misfit(self, scenario: Scenario) -> str | None:
+        """The same of the engines that compute prompts; of two pools those are half of them."""
+        workload = scenario.build_workload()
+        engines = getattr(workload, "engines", 1)
+        if getattr(workload, "disaggregated", False):
+            engines //= 2
+        must = "engines that compute prompts must be at least 2"
+        return None if engines > 1 else f"{must}, got {engines}"
+
     def inject(self, run: Run) -> AbstractContextManager[None]:
         """Keep the other requests with their engines."""
         return run.knobs.turned(sticky_requests=1.0 - self.share)

@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt
 
 from cases.schema import Locus, Topology
 from injectors.faults.simulated import SimulatedFault
-from injectors.sim.names import TRAINING
+from injectors.sim.names import LOADER_BOUND
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -22,7 +22,12 @@ class RankAffinityOverlap(SimulatedFault):
     """
 
     cause: ClassVar[str] = "rank_affinity_overlap"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING
+    simulated: ClassVar[tuple[str, ...] | None] = (
+        "ddp_transformer",
+        "tensor_parallel_transformer",
+        "moe_transformer",
+        *LOADER_BOUND,
+    )
     least_ranks: ClassVar[int] = 2
     ranks: tuple[NonNegativeInt, ...] = Field(min_length=2)
 

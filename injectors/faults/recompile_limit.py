@@ -60,8 +60,9 @@ class RecompileLimit(Fault):
         return nullcontext()
 
     def perturb(self, job: Job) -> None:
-        """Leave the layers beyond the limit to the eager path."""
+        """Leave layers beyond the limit to the eager path, where nothing fuses what they do."""
         job.framework.compiled_share_q16 = self.graphs * ONE // (self.graphs + 3)
+        job.framework.plain = True
 
     def witness(self) -> tuple[str, str]:
         """The runtime names functions left to the eager path, and more operators run."""

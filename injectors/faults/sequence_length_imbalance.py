@@ -9,7 +9,6 @@ from pydantic import PositiveInt
 
 from injectors.faults.base import Fault, Run
 from injectors.sim.job import ONE
-from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -29,7 +28,11 @@ class SequenceLengthImbalance(Fault):
     """
 
     cause: ClassVar[str] = "sequence_length_imbalance"
-    simulated: ClassVar[tuple[str, ...] | None] = TRANSFORMERS
+    simulated: ClassVar[tuple[str, ...] | None] = (
+        "ddp_transformer",
+        "fsdp_transformer",
+        "tensor_parallel_transformer",
+    )
     workloads: ClassVar[tuple[str, ...]] = ("language_model",)
     least_ranks: ClassVar[int] = 2
     shift: PositiveInt = 1

@@ -49,9 +49,8 @@ class StructuredOutputCpuBound(Fault):
         return run.knobs.turned(indexed_requests=1.0 - self.share)
 
     def perturb(self, job: Job) -> None:
-        """Search the vocabulary for the share of requests."""
-        job.serving.structured_q16 = round(self.share * ONE)
-        job.serving.grammar_ns = 2_000_000
+        """Search the vocabulary for the share of constrained requests."""
+        job.serving.unindexed_q16 = round(self.share * ONE)
 
     def witness(self) -> tuple[str, str]:
         """Each constrained request in a step adds host time, far more than in the reference."""
@@ -66,4 +65,20 @@ class StructuredOutputCpuBound(Fault):
             """,
             "host time of a step grows with each constrained request in it, far more than in the"
             " reference",
+        )
+
+    def simulated_witness(self) -> tuple[str, str]:
+        """As the other, where so many run together that each request is a small part of a step."""
+        return (
+            f"""
+            WITH now AS (SELECT regr_slope(host, constrained) AS each_ns, avg(host) AS host,
+                                avg(constrained) AS requests
+                         FROM ({STEPS.format(schema="")})),
+                 then_ AS (SELECT regr_slope(host, constrained) AS each_ns
+                           FROM ({STEPS.format(schema="reference.")}))
+            SELECT now.each_ns * now.requests > 0.25 * now.host
+               AND now.each_ns > 3 * greatest(then_.each_ns, 0) + 100000 FROM now, then_
+            """,
+            "constrained requests make up much of the host time of a step, each of them far more"
+            " than in the reference",
         )

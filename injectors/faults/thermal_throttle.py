@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from injectors.faults.simulated import OneGpuFault
-from injectors.sim.names import SERVING, TRAINING
+from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -22,7 +22,7 @@ class ThermalThrottle(OneGpuFault):
     """
 
     cause: ClassVar[str] = "thermal_throttle"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
+    simulated: ClassVar[tuple[str, ...] | None] = (*TRANSFORMERS, "vision", "diffusion")
     rank: NonNegativeInt = 0
     inlet_c: PositiveInt = 38
     resistance_mc_per_w: PositiveInt = Field(default=95, description="1/1000 degree a watt")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from injectors.faults.base import Fault, Run
-from injectors.sim.names import SERVING, TRAINING
+from injectors.sim.names import LOADER_BOUND, SERVING
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -23,7 +23,7 @@ class ThreadOversubscription(Fault):
     """
 
     cause: ClassVar[str] = "thread_oversubscription"
-    simulated: ClassVar[tuple[str, ...] | None] = TRAINING + SERVING
+    simulated: ClassVar[tuple[str, ...] | None] = LOADER_BOUND + SERVING
     threads: int = Field(ge=4, description="threads of an operator in each rank")
 
     def settings(self) -> dict[str, Any]:

@@ -114,6 +114,7 @@ class Framework:
         wide_layers: First layers that compute in `wide_precision` whatever the others do.
         math_layers: First layers whose attention leaves its fused kernel.
         unfused_layers: First layers whose chains run op by op.
+        plain: Whether layers that are not compiled are written in plain operators, op by op.
     """
 
     precision: Literal["bf16", "tf32", "fp32"] = "bf16"
@@ -137,6 +138,7 @@ class Framework:
     wide_precision: Literal["tf32", "fp32"] = "fp32"
     math_layers: int = 0
     unfused_layers: int = 0
+    plain: bool = False
 
     def of_layer(self, number: int) -> Framework:
         """Return what holds for the `number`-th layer, if the first ones differ from the rest."""
@@ -400,6 +402,8 @@ class Serving:
         scattered_q16: Share of requests that a sticky router sends by load all the same.
         unchunked_q16: Share of prompts that are computed whole although prompts are cut.
         uncached_q16: Share of requests whose keys and values are not kept.
+        unindexed_q16: Share of requests with a grammar for which each token needs `scan_ns` more,
+            since the vocabulary is searched anew.
         reserve_answers: Whether admission books the blocks of the whole answer, so that nothing
             is ever evicted.
         watermark_q16: Share of the blocks that admission leaves free.
@@ -433,6 +437,8 @@ class Serving:
     scattered_q16: int = 0
     unchunked_q16: int = 0
     uncached_q16: int = 0
+    unindexed_q16: int = 0
+    scan_ns: int = 2_000_000
     reserve_answers: bool = False
     watermark_q16: int = ONE // 100
 

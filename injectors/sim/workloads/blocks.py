@@ -91,12 +91,16 @@ class Blocks:
         return Node(name, "LogSoftmaxBackward0", (forward, pick), (fill, back))
 
 
-def form_of(number: int, layers: int, share_q16: int, fused: bool) -> Form:
+def form_of(number: int, layers: int, share_q16: int, fused: bool, plain: bool = False) -> Form:
     """Return the form of the `number`-th of `layers`: compiled ones come first.
+
+    Others are eager, or unfused where they are written in `plain` operators.
 
     >>> [form_of(i, 4, 32768, True) for i in range(4)]
     ['compiled', 'compiled', 'eager', 'eager']
     """
     if not fused:
         return "unfused"
-    return "compiled" if number * ONE < share_q16 * layers else "eager"
+    if number * ONE < share_q16 * layers:
+        return "compiled"
+    return "unfused" if plain else "eager"

@@ -68,7 +68,8 @@ def decoder(costs: Costs, shape: Shape, number: int) -> Layer:
     """One layer: attention and a feed-forward part, each behind a norm and beside a residual."""
     costs = costs.of_layer(number)
     framework = costs.framework
-    form = form_of(number, shape.layers, framework.compiled_share_q16, framework.fused)
+    share, fused, plain = framework.compiled_share_q16, framework.fused, framework.plain
+    form = form_of(number, shape.layers, share, fused, plain)
     blocks = Blocks(costs, form)
     tokens, hidden, ways = shape.tokens, shape.hidden, shape.tensor
     nodes = (
