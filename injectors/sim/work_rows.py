@@ -26,6 +26,7 @@ MICRO_SIGMA_Q16 = 1311  # and by 2 % from micro-batch to micro-batch
 EXPERT_SIGMA_Q16, ROW_SIGMA_Q16 = 1966, 1311  # 3 % and 2 %: routing is never quite even
 LEAST_Q16 = ONE // 4
 REMOTE_COPY_Q16 = 91750  # 1.4: a copy crosses to the other socket's memory
+SOCKET_BYTES_PER_S = 40 * 10**9  # of the links between two sockets, one direction
 SERVED = ("gemm", "tokens", "kv", "prefill", "mask")
 
 
@@ -93,5 +94,13 @@ def _pcie_q16(job: Job) -> Ints:
         traffic = host.memory_traffic_q16.get(job.places.host(rank), ONE)
         found[rank] = found[rank] * traffic >> 16
         if rank in host.remote_memory:
-            found[rank] = found[rank] * REMOTE_COPY_Q16 >> 16
+            found[rank] = found[rank] * _remote_q16(job, job.places.host(rank)) >> 16
     return found
+
+
+def _remote_q16(job: Job, host: int) -> int:
+    """How much longer copies take from the other socket's memory, over the link that all share."""
+    gpu = job.machine.gpu
+    sharing = sum(job.places.host(rank) == host for rank in job.host.remote_memory)
+    wanted = sharing * gpu.pcie_bytes_per_s if gpu else 0
+    return max(REMOTE_COPY_Q16, wanted * ONE // SOCKET_BYTES_PER_S)
