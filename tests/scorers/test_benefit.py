@@ -49,3 +49,10 @@ def test_coarse_and_unlocated_neither_gain_nor_cost(make, benefits):
     case = make.label(make.fault("slow_link"))
     assert benefits(case, make.finding("host_network", make.at(0), 0.9)) == [0] * 4
     assert benefits(case, make.finding("slow_link", confidence=0.9)) == [0] * 4
+
+
+def test_a_finding_just_as_sure_as_the_threshold_is_kept(make, benefits):
+    # At w = 1 the wrong place (0.5) is kept and the right one (0.4) is not.
+    case = make.label(make.fault("slow_link", make.at(0)))
+    answers = make.finding(where=make.at(0), confidence=0.4), make.finding(where=make.at(3))
+    assert benefits(case, *answers) == [1 - 0.5, -1, 0, 0]

@@ -37,6 +37,8 @@ def test_at_least_six_groups_must_differ():
     # Two of sixty differ: six of 180.
     assert groups_needed(rare) >= 180
     assert groups_needed(np.ones(10)) == 6
+    # Nine of ten differ alike: six groups would do for the t test, but seven for six to differ.
+    assert groups_needed(np.array([1.0] * 9 + [0])) == 7
 
 
 def test_no_difference_is_never_seen():

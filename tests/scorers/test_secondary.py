@@ -100,6 +100,23 @@ def test_too_few_groups_are_not_tested(scored, more):
     assert row.groups_with_difference == more
 
 
+def test_what_too_few_groups_differ_in_takes_the_last_place(make, suite, scored, tree):
+    # Seven links found that the other misses and one the other way: 2 (1 + 8) / 2^8. Five
+    # groups alone would reach 2 / 2^5, but are too few to be anybody's first place.
+    answers = {x.case_id: make.says(case_id=x.case_id) for x in suite}
+    answers["link07"] = make.says(make.finding(where=make.at(0)), case_id="link07")
+    for i in range(5):
+        name = f"good{i:02d}"
+        answers[name] = make.says(make.finding("slow_loader"), case_id=name)
+    rows = by_name(compare(scored(links=7), score(suite, answers, tree), margin=0.1))
+    p_value = 2 * (1 + 8) / 2**8
+    assert rows["false_alarm_rate"].p_value is None
+    assert rows["recall_cause"].p_value == p_value > 2 / 2**5
+    # Brier, which counts both, has the first of nine places and recall the second.
+    assert rows["brier"].p_value < p_value
+    assert rows["recall_cause"].p_adjusted == pytest.approx(8 * p_value)
+
+
 def test_what_no_case_is_about_is_left_out(make, tree):
     labels = [make.label(case_id=f"good{i}", group=f"g{i}") for i in range(8)]
     silent = score(labels, {x.case_id: make.says(case_id=x.case_id) for x in labels}, tree)
