@@ -81,7 +81,7 @@ class Dynamics:
             work_q16=self._work.of(step),
             clock_q16=self._devices.clock_q16 if self._devices else self._memory_q16,
             memory_q16=self._memory_q16,
-            host_q16=self._cpu.host_q16,
+            host_q16=self._host_q16(step),
             preempt_q16=chance,
             preempt_ns=longest,
             transfer_q16=self._transfers.factors_q16(step, first, first + length),
@@ -115,6 +115,12 @@ class Dynamics:
     def fetches_of(self, step: int) -> Fetches:
         """Return what loader workers did for each batch of a step."""
         return self._fetching.of(step)
+
+    def _host_q16(self, step: int) -> Ints:
+        """Host time over nominal: the profiler of the last steps takes some, too."""
+        job = self._job
+        profiled = step >= job.steps - job.profiled_steps
+        return self._cpu.host_q16 * job.host.profiled_q16 >> 16 if profiled else self._cpu.host_q16
 
     def _first_fetch_ns(self, step: int) -> Ints:
         first: Ints = self._fetching.of(step).total_ns[0]

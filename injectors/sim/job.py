@@ -115,6 +115,8 @@ class Framework:
         math_layers: First layers whose attention leaves its fused kernel.
         unfused_layers: First layers whose chains run op by op.
         plain: Whether layers that are not compiled are written in plain operators, op by op.
+        late_wait: Whether the last gradients are waited for where the optimizer needs them, not
+            at the end of backward.
     """
 
     precision: Literal["bf16", "tf32", "fp32"] = "bf16"
@@ -139,6 +141,7 @@ class Framework:
     math_layers: int = 0
     unfused_layers: int = 0
     plain: bool = False
+    late_wait: bool = False
 
     def of_layer(self, number: int) -> Framework:
         """Return what holds for the `number`-th layer, if the first ones differ from the rest."""
@@ -230,6 +233,7 @@ class Compiler:
         autotune_ns: What tuning takes.
         jit_ns: What compiling a kernel takes when a request needs it first (serving).
         jit_every: Engine steps between such requests on average; 0: never.
+        first_ns: What compiling takes in the very first step, on all ranks.
     """
 
     recompile_every: int = 0
@@ -238,6 +242,7 @@ class Compiler:
     autotune_ns: int = 0
     jit_ns: int = 0
     jit_every: int = 0
+    first_ns: int = 0
 
 
 @dataclass
@@ -267,6 +272,9 @@ class Host:
             `polled_hosts`.
         retry_every, retry_ns: Allocator retries: a synchronising free and allocate.
         memory_traffic_q16: Memory-bound host work takes so much longer (a host's memory bus).
+        first_ns: What holds a rank's thread up in the very first step.
+        spinning: Threads of each rank that only ask again and again, on cores that nobody needs.
+        profiled_q16: Host time in profiled steps over that in others.
     """
 
     op_ns: int = 12_000
@@ -294,6 +302,9 @@ class Host:
     retry_every: int = 0
     retry_ns: int = 0
     memory_traffic_q16: dict[int, int] = field(default_factory=dict)
+    first_ns: dict[int, int] = field(default_factory=dict)
+    spinning: int = 0
+    profiled_q16: int = ONE
 
 
 @dataclass
@@ -355,6 +366,7 @@ class Gpus:
         contention_q16: How much longer a collective takes while computation runs.
         spill_q16: Share of memory traffic that goes to host memory instead.
         memory_used_q16: Share of device memory in use.
+        stuck: Columns of the table `gpu` that stay at zero for a rank's device.
     """
 
     silicon_q16: dict[int, int] = field(default_factory=dict)
@@ -370,6 +382,7 @@ class Gpus:
     contention_q16: int = 6554  # 10 %
     spill_q16: int = 0
     memory_used_q16: int = 45875
+    stuck: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass

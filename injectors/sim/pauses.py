@@ -85,9 +85,12 @@ class Pauses:
 
     def _recompile(self, step: int) -> Ints:
         compiler = self._job.compiler
-        return self._now_and_then(
+        again = self._now_and_then(
             "recompile", step, compiler.recompile_every, None, compiler.recompile_ns
         )
+        if step or not compiler.first_ns:
+            return again
+        return again + self._lengths("compile", step, compiler.first_ns)
 
     def _autotune(self, step: int) -> Ints:
         compiler = self._job.compiler
@@ -120,11 +123,17 @@ class Pauses:
         return self._lengths("respawn", step, loader.respawn_ns) + self._fetch_ns(step)
 
     def _extra(self, step: int) -> Ints:
-        given = self._job.host.extra_ns
+        given = self._job.host.extra_ns if step else self._late_and_extra_ns()
         if not given:
             return self._none
         usual = np.array([given.get(rank, 0) for rank in self._which.tolist()], np.int64)
         return self._lengths("extra", step, usual)
+
+    def _late_and_extra_ns(self) -> dict[int, int]:
+        """What holds ranks up in the first step."""
+        first, given = self._job.host.first_ns, self._job.host.extra_ns
+        ranks = sorted({*first, *given})
+        return {rank: first.get(rank, 0) + given.get(rank, 0) for rank in ranks}
 
     def _now_and_then(
         self, name: str, step: int, every: int, each: Ints | None, length_ns: int

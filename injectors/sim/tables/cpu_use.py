@@ -95,7 +95,7 @@ def between_hosts_ns(run: Run, moved: Traffic) -> Ints:
 
 def _helpers(run: Run, moved: Traffic) -> tuple[Ints, Ints]:
     """Time of the process's other threads, and of the kernel for their sockets."""
-    helpers = run.step_ns * HELPERS_Q16 >> 16
+    helpers = run.step_ns * (HELPERS_Q16 + ONE * run.job.host.spinning) >> 16
     if run.job.machine.gpu is not None and run.job.places.hosts > 1:
         helpers = helpers + between_hosts_ns(run, moved)
     kernel = np.zeros_like(helpers)

@@ -44,6 +44,8 @@ def gpu_table(run: Run, samples: Samples, moved: Traffic) -> pd.DataFrame:
     frame = pd.DataFrame({name: values[taken] for name, values in columns.items()})
     idle = frame["utilization_percent"] == 0
     frame.loc[idle, "pcie_generation"] = OFF_LOAD_GENERATION
+    for rank, names in run.job.gpus.stuck.items():
+        frame.loc[frame["rank"] == rank, list(names)] = 0
     return frame
 
 

@@ -54,8 +54,12 @@ def _pauses(run: Run) -> Iterator[pd.DataFrame]:
         length = pauses_ns(run, name)
         at = run.pauses.get(f"pause/{name}")
         if at is not None:
-            told = None if event == "allocator_retry" else length
-            yield event_rows(event, at, value, told, detail, where=(length > 0) & (at >= 0))
+            told, there = None if event == "allocator_retry" else length, (length > 0) & (at >= 0)
+            again = np.arange(len(there))[:, None] > 0
+            yield event_rows(event, at, value, told, detail, where=there & again)
+            # What is compiled in the first step has no guard that failed.
+            first = "" if run.job.compiler.first_ns else detail
+            yield event_rows(event, at, value, told, first, where=there & ~again)
 
 
 def _reason(run: Run) -> str:

@@ -57,7 +57,7 @@ class Buckets(Sharing):
         self, builder: Builder, layers: Sequence[Layer], scope: tuple[str, ...] = ()
     ) -> None:
         super().__init__(builder)
-        self._scope, self._part, self._shared = scope, "", False
+        self._scope, self._part, self._shared, self._last = scope, "", False, False
         sizes: dict[str, list[int]] = {}
         for layer in reversed(layers):
             for node in reversed(layer.nodes):
@@ -73,7 +73,7 @@ class Buckets(Sharing):
 
     def begin(self, micro_batch: str, last: bool) -> None:
         """Count gradients from none."""
-        self._part = micro_batch
+        self._part, self._last = micro_batch, last
         self._shared = last or self.builder.job.framework.sync_every_microbatch
         for filling in self._filling.values():
             filling.closed = filling.held = 0
@@ -102,6 +102,15 @@ class Buckets(Sharing):
 
     def finish(self) -> None:
         """Let computation wait for the last bucket."""
+        if not (self._last and self.builder.job.framework.late_wait):
+            self._wait()
+
+    def settle(self) -> None:
+        """The same where the optimizer needs it."""
+        if self.builder.job.framework.late_wait:
+            self._wait()
+
+    def _wait(self) -> None:
         if self._shared and self._filling:
             with self.builder.at(*self._scope, self._part, "ddp"):
                 self.builder.wait("wait", Stream.COMPUTE, Stream.DATA_PARALLEL)

@@ -137,14 +137,14 @@ class TablesAndBuckets(Buckets):
         """The top needs the sums of rows."""
         super().before_forward(number)
         if LAYERS[number] == "top":
-            self._wait("sums")
+            self._wait_for("sums")
 
     def before_backward(self, number: int) -> None:
         """The tables need the gradients of these sums."""
         super().before_backward(number)
         if LAYERS[number] == "embeddings":
-            self._wait("gradients")
+            self._wait_for("gradients")
 
-    def _wait(self, name: str) -> None:
+    def _wait_for(self, name: str) -> None:
         if self.builder.size("world") > 1:
             self.builder.wait(f"wait_{name}", Stream.COMPUTE, Stream.EXPERT_PARALLEL)

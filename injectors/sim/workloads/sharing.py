@@ -43,6 +43,9 @@ class Sharing:
     def finish(self) -> None:
         """Wait for what is still on its way, after the backward of a micro-batch."""
 
+    def settle(self) -> None:
+        """Wait for what was not waited for then, before the optimizer."""
+
     def updated(self, layers: Sequence[Layer]) -> list[Parameter]:
         """Return the parameters that this rank's optimizer updates."""
         return [parameter for layer in layers for parameter in layer.parameters]

@@ -77,6 +77,7 @@ class TrainingStep:
         builder.pause("respawn")
         for number in range(len(self._pieces)):
             self._micro_batch(number)
+        self.sharing.settle()
         small_collectives(builder)
         adamw(builder, self.sharing.updated(self.layers), self.sharing.norm_group)
         self.after_update()
