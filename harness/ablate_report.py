@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from harness.ablate import Ablation, Bought
 from harness.aligned import aligned
 from harness.degrade.effects import EFFECTS
@@ -43,20 +45,19 @@ def cell(metric: Metric) -> str:
 
 
 def _signals(ablation: Ablation) -> str:
-    titles = [HEADS[name] for name in EFFECTS]
-    head = ["signal", "cases", *(f"{t} bought" for t in titles), *(f"{t} alone" for t in titles)]
-    whole = ["with all", ablation.cases, *(cell(ablation.with_all[name]) for name in EFFECTS)]
-    rows = [
-        [
-            one.signal,
-            one.cases,
-            *(cell(one.withheld[name]) for name in EFFECTS),
-            *(cell(one.alone[name]) for name in EFFECTS),
-        ]
-        for one in ablation.signals
+    """Return what is bought, and below it what each signal gives alone."""
+    whole = [("with all", ablation.cases, ablation.with_all)]
+    bought = [(one.signal, one.cases, one.withheld) for one in ablation.signals]
+    single = [(one.signal, one.cases, one.alone) for one in ablation.signals]
+    return "\n\n".join([_table("bought by", [*whole, *bought]), _table("alone", single)])
+
+
+def _table(head: str, rows: Sequence[tuple[str, int, Mapping[str, Metric]]]) -> str:
+    cells = [
+        [signal, cases, *(cell(effects[name]) for name in EFFECTS)]
+        for signal, cases, effects in rows
     ]
-    blank: list[object] = [""] * len(EFFECTS)
-    return aligned(head, [[*whole, *blank], *rows])
+    return aligned([head, "cases", *(HEADS[name] for name in EFFECTS)], cells)
 
 
 def _causes(ablation: Ablation) -> str:

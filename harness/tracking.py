@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from cases.errors import InputError
+from harness.pictures.page import write_pictures
 from harness.store import artifact_location, guard, public_uri, store_uri
-from harness.stored import FILES, StoredResult, read_stored
+from harness.stored import FILES, MORE_FILES, StoredResult, read_stored
 from harness.tracked import (
     DATASET_DIGEST_LIMIT,
     TrackedRun,
@@ -36,7 +38,7 @@ ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
 }
-CASE_TABLE = "cases.json"
+CASE_TABLE, PICTURES = "cases.json", "pictures"
 _BATCH = 100  # parameters MLflow takes in one request
 _PAGE = 200  # runs asked for at once
 
@@ -114,9 +116,41 @@ def fetch_results(run_id: str, into: Path) -> StoredResult:
         TrackingError: the store cannot be asked or does not hold the files.
     """
     with _client() as client:
-        for name in FILES:
+        kept = {item.path for item in client.list_artifacts(run_id)}
+        for name in (*FILES, *(name for name in MORE_FILES if name in kept)):
             client.download_artifacts(run_id, name, dst_path=str(into))
     return read_stored(into)
+
+
+def fetch_alias(model: str, alias: str, into: Path) -> StoredResult:
+    """Download the results of the run whose version of a registered model has an alias.
+
+    Raises:
+        TrackingError: the store cannot be asked, or knows no such alias.
+    """
+    with _client() as client:
+        run_id = client.get_model_version_by_alias(model, alias).run_id
+    if not run_id:
+        must = "must be the alias of a version that was made from a run"
+        raise TrackingError(must, where="MLflow", found=f"{model}@{alias}")
+    return fetch_results(run_id, into)
+
+
+def set_alias(run_id: str, model: str, alias: str) -> None:
+    """Give a tracked run an alias: a version of the registered model `model` that has it.
+
+    Raises:
+        TrackingError: the store did not take it.
+    """
+    with _client() as client:
+        if not client.search_registered_models(f"name = '{model}'"):
+            client.create_registered_model(model)
+        versions = client.search_model_versions(f"name = '{model}'")
+        version = next((known.version for known in versions if known.run_id == run_id), None)
+        if version is None:
+            source = client.get_run(run_id).info.artifact_uri
+            version = client.create_model_version(model, source, run_id).version
+        client.set_registered_model_alias(model, alias, version)
 
 
 def fetch_baseline(result: StoredResult, diagnoser: str, into: Path) -> StoredResult:
@@ -193,6 +227,7 @@ def _send(client: Any, result: StoredResult) -> TrackOutcome:
     _log_metrics(client, run_id, run_metrics(result), earlier.metrics if earlier else {})
     client.log_inputs(run_id, [_dataset(result)])
     _log_files(client, run_id, result)
+    _log_pictures(client, run_id, result)
     # Last, so that a send which was cut short is never read as a result.
     client.set_tag(run_id, "complete", "true")
     client.set_terminated(run_id)
@@ -251,13 +286,22 @@ def _dataset(result: StoredResult) -> Any:
 
 
 def _log_files(client: Any, run_id: str, result: StoredResult) -> None:
-    for name in FILES:
-        client.log_artifact(run_id, str(result.folder / name))
+    for name in (*FILES, *MORE_FILES):
+        if (result.folder / name).is_file():
+            client.log_artifact(run_id, str(result.folder / name))
     # `log_table` would append the same rows on a second send.
     table = result.outcomes().reset_index().to_json(orient="split", index=False)
     client.log_text(run_id, table, CASE_TABLE)
     shown = json.dumps([{"path": CASE_TABLE, "type": "table"}])
     client.set_tag(run_id, "mlflow.loggedArtifacts", shown)
+
+
+def _log_pictures(client: Any, run_id: str, result: StoredResult) -> None:
+    """Send the pictures where they can be drawn, and the data of each in any case."""
+    title = f"{result.summary.diagnoser} on {result.summary.suite}"
+    with tempfile.TemporaryDirectory(prefix="evalharness-") as folder:
+        write_pictures(Path(folder), title, result.folder)
+        client.log_artifacts(run_id, folder, PICTURES)
 
 
 def _search(client: Any, experiment_id: str, where: str) -> Iterator[TrackedRun]:

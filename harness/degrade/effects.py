@@ -69,8 +69,6 @@ def difference(name: str, first: pd.DataFrame, second: pd.DataFrame, column: str
         first, second: Rows of one table of outcomes, in the same order; values within 0..1.
         column: The column, next to `group`.
     """
-    if first.empty:
-        return Metric.undefined(name, "no case")
     return _metric(name, _parts(first, second, column, 1.0), first["group"], len(first))
 
 
@@ -89,6 +87,8 @@ def _metric(
     groups: pd.Series[str],
     n: int,
 ) -> Metric:
+    if not n:
+        return Metric.undefined(name, "no case")
     names = sorted(groups.unique())
     numbers = {group: number for number, group in enumerate(names)}
     numbered = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -47,7 +48,8 @@ PICTURES: dict[str, Picture] = {
     ),
     "risk_coverage": Picture(
         "Risk and coverage",
-        "From left to right less sure answers are kept, too. The area below is AUGRC.",
+        "From left to right less sure answers are kept, too. AUGRC is the area below, level"
+        " from the last point on.",
         drawing.risk_coverage,
     ),
     "net_benefit": Picture(
@@ -129,6 +131,14 @@ def write_page(folder: Path, title: str, results: Path) -> Path:
     )
     write_bytes(folder / PAGE, page.encode())
     return folder / PAGE
+
+
+def write_pictures(folder: Path, title: str, results: Path) -> None:
+    """Write the page where plotly is installed, and the data of its pictures in any case."""
+    if importlib.util.find_spec("plotly"):
+        write_page(folder, title, results)
+    else:
+        write_tables(folder, results)
 
 
 def _section(name: str, table: pd.DataFrame, first: bool) -> str:
