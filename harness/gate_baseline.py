@@ -2,93 +2,157 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
 import pandas as pd
 
-from cases.errors import InputError
+from harness.gate_family import Rule, Tested
 from harness.policy import BaselineRule
 from harness.ruling import Ruling, Verdict, show
-from harness.stored import Metric, StoredResult
 from scorers import Comparison, Scores, compare
+from scorers.differing_cases import COLUMN
 
 # The buckets of a case that was answered wholly right, by what was true of it.
 RIGHT_BUCKETS = {"found", "quiet", "abstained_informed"}
 _SHOWN = 10  # cases named in one ruling
 
 
-def judge_baseline(
-    policy: BaselineRule, result: StoredResult, baseline: StoredResult
-) -> list[Ruling]:
-    """Apply the baseline rules; both results must be of the same suite digest."""
-    ours, theirs = result.outcomes(), baseline.outcomes()
-    if not ours.index.equals(theirs.index):
-        odd = sorted(ours.index.symmetric_difference(theirs.index))
-        must = "must hold the same cases as the result"
-        raise InputError(must, where=baseline.folder / "outcomes.parquet", found=odd)
-    comparison = compare(_scores(ours), _scores(theirs), margin=policy.margin, secondary=False)
-    rulings = [judge_comparison(policy, comparison)]
-    if policy.max_newly_misled is not None:
-        rulings.append(judge_newly_misled(policy.max_newly_misled, ours, theirs))
-    if policy.must_not_flip:
-        rulings.append(judge_flips(policy.must_not_flip, ours, theirs))
-    return rulings
+def baseline_rules(
+    policy: BaselineRule, split: str, ours: pd.DataFrame, theirs: pd.DataFrame
+) -> list[Rule]:
+    """Return the rules of a policy's baseline section.
 
-
-def _scores(outcomes: pd.DataFrame) -> Scores:
-    """Give stored cases the shape that the comparison reads; it needs no faults or figures."""
-    findings = pd.DataFrame({"case_id": [], "cause": []}, dtype=str)
-    return Scores(outcomes.reset_index(), pd.DataFrame(), findings, pd.DataFrame(), {})
-
-
-def judge_comparison(policy: BaselineRule, comparison: Comparison) -> Ruling:
-    """Stop what is shown to be worse, unless it is shown to be so by less than the margin.
-
-    Worse is shown by the two-sided p value of the sign-flip permutation, `alpha` being the
-    bound; a loss within the margin by the lower end of the difference's 90 % interval, thus
-    at 5 % one-sided.
+    Args:
+        policy: The section.
+        split: Which cases are compared; `must_not_flip` names its own.
+        ours: Table of cases of the result.
+        theirs: That of the baseline, the same cases in the same order.
     """
-    interval = Metric(value=comparison.difference, low=comparison.low, high=comparison.high)
-    p_value, count = comparison.p_value, comparison.groups_with_difference
-    tested = "" if p_value is None else f", p = {p_value:.2g}"
-    verdict, why = _compared(policy, comparison)
-    return Ruling(
-        f"{policy.metric} not worse than the baseline's by {policy.margin:g}",
-        verdict,
-        f"{show(interval)}{tested}, {count} groups differ",
-        why if comparison.note is None else f"{why}; {comparison.note}",
-    )
+    kept = ours["split"] == split if split != "all" else ours["split"].notna()
+    part, other = ours.loc[kept], theirs.loc[kept.to_numpy()]
+    rules: list[Rule] = [NotWorse(policy, part, other)]
+    if policy.max_newly_misled is not None:
+        rules.append(NewlyMisled(policy.max_newly_misled, part, other))
+    if policy.must_not_flip:
+        rules.append(StayRight(policy.must_not_flip, ours, theirs))
+    return rules
 
 
-def _compared(policy: BaselineRule, comparison: Comparison) -> tuple[Verdict, str]:
-    if comparison.groups_with_difference == 0:
-        return "pass", "no difference"
-    if comparison.p_value is None:
-        return "inconclusive", "too few groups differ"
-    if comparison.low is not None and comparison.low > -policy.margin:
-        return "pass", "any loss is within the margin"
-    if comparison.difference < 0 and comparison.p_value < policy.alpha:
-        return "stop", "worse than the baseline"
-    return "inconclusive", "neither worse nor within the margin beyond doubt"
+@dataclass(frozen=True, eq=False)
+class NotWorse:
+    """Net benefit is not lower than the baseline's by more than does not matter."""
+
+    policy: BaselineRule
+    ours: pd.DataFrame
+    theirs: pd.DataFrame
+    statistical: bool = True
+
+    def broken(self, error: float) -> bool:
+        """Whether the result is worse, and not by less than the margin.
+
+        Worse is shown by the sign-flip permutation over group sums. Its distribution is
+        symmetric, so that half its two-sided p value is the one-sided one.
+        """
+        found = self.comparison
+        worse = found.p_value is not None and found.difference < 0 and found.p_value / 2 <= error
+        return worse and not self._not_inferior
+
+    def ruling(self, tested: Tested) -> Ruling:
+        """Pass what is shown to lose less than the margin, stop what is shown to lose."""
+        found, policy = self.comparison, self.policy
+        verdict, why = self._verdict(tested)
+        p_value = "" if found.p_value is None else f", p = {self._one_sided:.2g}"
+        return Ruling(
+            f"{policy.metric} not worse than the baseline's by {policy.margin:g}",
+            verdict,
+            f"{show(found.difference, found.low, found.high)}{p_value},"
+            f" {found.groups_with_difference} of {found.groups} groups differ",
+            why if found.note is None else f"{why}; {found.note}",
+        )
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The paired comparison; its interval errs by the policy's alpha at each end."""
+        column = self.policy.metric.removesuffix("_reference")
+        level = 1 - 2 * self.policy.alpha
+        scores = [_scores(cases, column) for cases in (self.ours, self.theirs)]
+        return compare(*scores, margin=self.policy.margin, secondary=False, level=level)
+
+    @property
+    def _not_inferior(self) -> bool:
+        low = self.comparison.low
+        return low is not None and low > -self.policy.margin
+
+    @property
+    def _one_sided(self) -> float:
+        found = self.comparison
+        half = (found.p_value or 1.0) / 2
+        return half if found.difference < 0 else 1 - half
+
+    def _verdict(self, tested: Tested) -> tuple[Verdict, str]:
+        found = self.comparison
+        if tested.stopped:
+            return "stop", f"worse than the baseline (one-sided error {tested.error:.2%})"
+        if found.groups_with_difference == 0:
+            return "pass", "no difference"
+        if found.p_value is None:
+            return "inconclusive", "too few groups differ"
+        if self._not_inferior:
+            return "pass", f"any loss is within the margin (error {self.policy.alpha:.2%})"
+        return "inconclusive", "neither worse nor within the margin beyond doubt"
 
 
-def judge_newly_misled(limit: int, ours: pd.DataFrame, theirs: pd.DataFrame) -> Ruling:
-    """Count the cases on which the result is misled and the baseline was not."""
-    new = ours.index[ours["misled"].astype(bool) & ~theirs["misled"].astype(bool)]
-    verdict: Verdict = "pass" if len(new) <= limit else "stop"
-    return Ruling(f"newly misled cases <= {limit}", verdict, str(len(new)), name_cases(new))
+@dataclass(frozen=True, eq=False)
+class NewlyMisled:
+    """At most so many cases mislead the result that did not mislead the baseline."""
+
+    limit: int
+    ours: pd.DataFrame
+    theirs: pd.DataFrame
+    statistical: bool = False
+
+    def broken(self, error: float) -> bool:
+        """Whether there are more; counted, whatever the error."""
+        return len(self._new) > self.limit
+
+    def ruling(self, tested: Tested) -> Ruling:
+        """Count them and name them."""
+        verdict: Verdict = "stop" if self.broken(tested.error) else "pass"
+        rule = f"newly misled cases <= {self.limit}"
+        return Ruling(rule, verdict, str(len(self._new)), name_cases(self._new))
+
+    @property
+    def _new(self) -> list[str]:
+        new = self.ours["misled"].to_numpy(bool) & ~self.theirs["misled"].to_numpy(bool)
+        return list(self.ours.loc[new, "case_id"])
 
 
-def judge_flips(cases: tuple[str, ...], ours: pd.DataFrame, theirs: pd.DataFrame) -> Ruling:
-    """Stop if a named case that the baseline got right is not right any more."""
-    unknown = sorted(set(cases) - set(ours.index))
-    if unknown:
-        must = "must name cases of the suite"
-        raise InputError(must, where="policy", field="baseline.must_not_flip", found=unknown)
-    named = list(cases)
-    lost = is_right(theirs.loc[named]) & ~is_right(ours.loc[named])
-    flipped = lost.index[lost]
-    verdict: Verdict = "pass" if flipped.empty else "stop"
-    rule, found = f"{len(named)} named cases stay right", f"{len(flipped)} flipped"
-    return Ruling(rule, verdict, found, name_cases(flipped))
+@dataclass(frozen=True, eq=False)
+class StayRight:
+    """Named cases that the baseline got wholly right stay right."""
+
+    cases: tuple[str, ...]
+    ours: pd.DataFrame
+    theirs: pd.DataFrame
+    statistical: bool = False
+
+    def broken(self, error: float) -> bool:
+        """Whether one of them is not right any more, whatever the error."""
+        return bool(self._lost)
+
+    def ruling(self, tested: Tested) -> Ruling:
+        """Name those that were lost."""
+        verdict: Verdict = "stop" if self.broken(tested.error) else "pass"
+        rule, found = f"{len(self.cases)} named cases stay right", f"{len(self._lost)} flipped"
+        return Ruling(rule, verdict, found, name_cases(self._lost))
+
+    @property
+    def _lost(self) -> list[str]:
+        named = self.ours["case_id"].isin(self.cases).to_numpy()
+        lost = named & is_right(self.theirs).to_numpy() & ~is_right(self.ours).to_numpy()
+        return list(self.ours.loc[lost, "case_id"])
 
 
 def is_right(outcomes: pd.DataFrame) -> pd.Series[bool]:
@@ -96,7 +160,17 @@ def is_right(outcomes: pd.DataFrame) -> pd.Series[bool]:
     return outcomes["bucket"].isin(RIGHT_BUCKETS) & ~outcomes["misled"].astype(bool)
 
 
-def name_cases(cases: pd.Index[str]) -> str:
+def name_cases(cases: Sequence[str]) -> str:
     """List case ids, at most ten of them."""
     more = f" and {len(cases) - _SHOWN} more" if len(cases) > _SHOWN else ""
-    return ", ".join(cases[:_SHOWN]) + more if len(cases) else "none"
+    return ", ".join(cases[:_SHOWN]) + more if cases else "none"
+
+
+def _scores(cases: pd.DataFrame, column: str) -> Scores:
+    """Give stored cases the shape that the comparison reads, with `column` for the compared one.
+
+    It needs no faults, findings or figures.
+    """
+    findings = pd.DataFrame({"case_id": [], "cause": []}, dtype=str)
+    cases = cases.assign(**{COLUMN: cases[column]}).reset_index(drop=True)
+    return Scores(cases, pd.DataFrame(), findings, pd.DataFrame(), {})

@@ -14,14 +14,18 @@ MARKS = {"pass": "✅ pass", "stop": "❌ stop", "inconclusive": "🟡 inconclus
 def headline(report: GateReport) -> str:
     """Say in one line what was judged against what, and how it ended."""
     against = f" against {report.baseline}" if report.baseline else ""
-    return f"{report.verdict}: {report.result}{against} on {report.suite}"
+    counts = f" (counts as {report.inconclusive})" if report.verdict == "inconclusive" else ""
+    return f"{report.verdict}{counts}: {report.result}{against} on {report.suite}"
 
 
 def footnote(report: GateReport) -> str:
-    """State what inconclusive does and what the numbers hold for."""
+    """State what was looked at, what inconclusive does and what the numbers hold for."""
     digest = report.suite_digest.removeprefix("sha256:")[:12]
+    use = report.public_test_use
+    logged = "" if use is None else f" Public test split used{f', time {use}' if use else ''}."
     return (
-        f"Inconclusive rules {report.inconclusive}."
+        f"Split {', '.join(report.splits)}. All rules together stop a result that breaks none in"
+        f" at most {report.alpha:.2%}. Inconclusive counts as {report.inconclusive}.{logged}"
         f" Suite digest {digest}, scoring {report.scoring_version}."
     )
 
@@ -38,7 +42,8 @@ def as_text(report: GateReport) -> str:
 
 def as_json(report: GateReport) -> dict[str, Any]:
     """Return the report as a versioned JSON document."""
-    return {"format": "evalharness.gate/1.0", "verdict": report.verdict, **asdict(report)}
+    settled = {"verdict": report.verdict, "passed": report.passed}
+    return {"format": "evalharness.gate/2.0", **settled, **asdict(report)}
 
 
 def as_markdown(report: GateReport) -> str:

@@ -11,8 +11,12 @@ from pydantic import BaseModel, ConfigDict
 
 from cases.documents import read_json, read_record
 from cases.errors import InputError
+from scorers.case_rows import CASE_COLUMNS
+from scorers.tables import Tables
 
 FILES = ("run.json", "answers.jsonl", "outcomes.parquet", "summary.json")
+# Rows of faults and findings, and rulings on evidence: results of older versions lack them.
+MORE_FILES = ("faults.parquet", "findings.parquet", "evidence.jsonl")
 
 
 class _Stored(BaseModel):
@@ -68,13 +72,32 @@ class StoredResult:
     def outcomes(self) -> pd.DataFrame:
         """Read outcomes.parquet: one row per case, indexed by `case_id`, sorted."""
         path = self.folder / "outcomes.parquet"
-        try:
-            table = pd.read_parquet(path)
-        except (OSError, ValueError) as error:
-            raise InputError(f"must be a readable table ({error})", where=path) from None
+        table = self._table("outcomes.parquet")
         if "case_id" not in table or table["case_id"].duplicated().any():
             raise InputError("must hold one row per case_id", where=path)
         return table.set_index("case_id").sort_index()
+
+    def tables(self) -> Tables:
+        """Read all outcomes: rows of cases, sorted, of faults and of findings.
+
+        Raises:
+            InputError: a table is missing, as in results of older versions, or broken.
+        """
+        cases = self.outcomes().reset_index()
+        missing = [name for name in CASE_COLUMNS if name not in cases]
+        if missing:
+            must = "must have all columns of outcomes (`evalharness score` writes it anew)"
+            raise InputError(must, where=self.folder / "outcomes.parquet", found=missing)
+        return Tables(cases, self._table("faults.parquet"), self._table("findings.parquet"))
+
+    def _table(self, name: str) -> pd.DataFrame:
+        path = self.folder / name
+        if not path.is_file():
+            raise InputError("must exist (`evalharness score` writes it anew)", where=path)
+        try:
+            return pd.read_parquet(path)
+        except (OSError, ValueError) as error:
+            raise InputError(f"must be a readable table ({error})", where=path) from None
 
 
 def read_stored(folder: Path) -> StoredResult:

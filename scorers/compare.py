@@ -72,7 +72,7 @@ def compare(
         second: Outcomes of the other.
         margin: The difference in net benefit that does not matter.
         secondary: Whether to compare other metrics and causes as well, for which both need
-            their tables of faults and findings.
+            their tables of faults and findings, and to say how many groups would be needed.
         seed: Seed of the flips and the bootstrap.
         level: Coverage of the interval of the difference, 90 % unless given.
 
@@ -98,8 +98,8 @@ def compare(
         p_value,
         len(parts),
         count,
-        groups_needed(parts),
-        visible_difference(parts),
+        groups_needed(parts) if secondary else None,
+        visible_difference(parts) if secondary else None,
         margin,
         _note(present, count),
         differences(*tables, seed) if secondary else [],

@@ -14,38 +14,50 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
+
+from cases.schema import JOB, Diagnosis, Fault, Finding, Interval, RankPlace, Topology
+from cases.taxonomy import Taxonomy
+from scorers import Label, Response, Scores, score
 
 CASES = [f"case{number:02d}" for number in range(14)]
 START_LIMIT_S = 60.0
 
 
-def _outcomes(misled: set[str], wrong: set[str]) -> pd.DataFrame:
+def _label(number: int, split: str) -> Label:
+    """Case 0 to 3 cost 30 % by their loader, 4 to 7 15 % by a link, 8 to 13 are healthy."""
+    cause, lost = ("dataloader_cpu_bound", 0.3) if number < 4 else ("slow_link", 0.15)
+    interval = Interval(value=lost, low=lost / 2, high=lost * 2)
+    fault = Fault(cause=cause, locus=JOB, lost_fraction=interval)
+    return Label(
+        case_id=CASES[number],
+        group=f"g{number:02d}",
+        split=split,
+        verdict="faulty" if number < 8 else "healthy",
+        faults=(fault,) if number < 8 else (),
+        decoys=(),
+        candidates=(),
+        missing_signals=(),
+        topology=Topology(ranks=(RankPlace(rank=0, host="host0"),)),
+    )
+
+
+def _response(label: Label, misled: bool, wrong: bool) -> Response:
+    cause = label.faults[0].cause if label.faults else ""
+    blamed = "thermal_throttle" if misled else "" if wrong else cause
+    said = (Finding(cause=blamed, locus=JOB, confidence=0.9),) if blamed else ()
+    diagnosis = Diagnosis(verdict="faulty" if said else "healthy", findings=said)
+    return Response(label.case_id, "ok", diagnosis, 0.1)
+
+
+def _scores(misled: set[str], wrong: set[str], splits: dict[str, str]) -> Scores:
     """Eight faulty and six healthy cases in a group each, all answered rightly but some."""
-    rows = []
-    for number, case in enumerate(CASES):
-        healthy = number >= 8
-        right = "quiet" if healthy else "found"
-        slip = "false_alarm" if healthy else "misled"
-        bucket = slip if case in misled else "missed" if case in wrong else right
-        benefit = (
-            (-1.0 if case in misled else float(bucket == "found"))
-            if not healthy
-            else (-1.0 if case in misled else 0.0)
-        )
-        rows.append(
-            {
-                "case_id": case,
-                "group": f"g{number:02d}",
-                "verdict": "healthy" if healthy else "faulty",
-                "outcome": "ok",
-                "bucket": bucket,
-                "misled": case in misled,
-                "net_benefit_w1": benefit,
-            }
-        )
-    return pd.DataFrame(rows)
+    labels = [_label(number, splits.get(case, "dev")) for number, case in enumerate(CASES)]
+    responses = {
+        label.case_id: _response(label, label.case_id in misled, label.case_id in wrong)
+        for label in labels
+    }
+    return score(labels, responses, Taxonomy.load())
 
 
 @pytest.fixture
@@ -58,6 +70,7 @@ def make_results(tmp_path: Path) -> Callable[..., Path]:
         out: str = "out",
         misled: tuple[str, ...] = ("case00",),
         wrong: tuple[str, ...] = (),
+        splits: dict[str, str] | None = None,
         metrics: dict[str, dict[str, Any]] | None = None,
         sealed: bool = True,
         jobs: int = 1,
@@ -68,6 +81,7 @@ def make_results(tmp_path: Path) -> Callable[..., Path]:
         folder.mkdir(parents=True)
         isolation = {"level": "bwrap" if sealed else "process", "sealed": sealed}
         share = len(misled) / 12
+        scores = _scores(set(misled), set(wrong), splits or {})
         summary = {
             "format": "evalharness.summary/1.0",
             "suite": suite,
@@ -79,7 +93,8 @@ def make_results(tmp_path: Path) -> Callable[..., Path]:
             "labels": "public",
             "ranked": True,
             "composition": {"faulty": 8, "healthy": 6, "undecidable": 0},
-            "metrics": {
+            "metrics": scores.summary()["metrics"]
+            | {
                 "misled_rate": {
                     "value": share,
                     "low": share / 2,
@@ -112,7 +127,9 @@ def make_results(tmp_path: Path) -> Callable[..., Path]:
         (folder / "summary.json").write_text(json.dumps(summary))
         lines = [json.dumps({"case_id": case, "misled": case in misled}) for case in CASES]
         (folder / "answers.jsonl").write_text("\n".join(lines) + "\n")
-        _outcomes(set(misled), set(wrong)).to_parquet(folder / "outcomes.parquet")
+        scores.cases.to_parquet(folder / "outcomes.parquet")
+        scores.faults.to_parquet(folder / "faults.parquet")
+        scores.findings.to_parquet(folder / "findings.parquet")
         return folder
 
     return make

@@ -33,7 +33,8 @@ def test_run_track_rank_and_gate(tiny_suite: Path, own_store: Path, tmp_path: Pa
     assert set(board["floors"]) == set(summaries["silent"]["floors"])
 
     policy = tmp_path / "gate.yaml"
-    policy.write_text("format: evalharness.policy/1.0\nbaseline: {max_newly_misled: 0}\n")
+    rules = "split: all\nbaseline: {max_newly_misled: 0}\n"
+    policy.write_text(f"format: evalharness.policy/1.1\n{rules}")
     line = ["--policy", str(policy), "--baseline", "mlflow:silent", "--allow-unsealed", "--json"]
     gate = call("gate", str(out / "tiny/shotgun"), *line)
     assert gate.exit_code == 1
