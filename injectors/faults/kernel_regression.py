@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 from injectors.faults.base import Fault, Run
 from injectors.sim.job import ONE
 from injectors.sim.names import SERVING, TRAINING
+from injectors.sim.releases import upgraded
 
 if TYPE_CHECKING:
     from injectors.scenario import Scenario
@@ -83,7 +84,8 @@ class KernelRegression(Fault):
         return run.knobs.turned(other_version_layers=float(self.layers))
 
     def perturb(self, job: Job) -> None:
-        """Slow one family of kernels down."""
+        """Slow one family of kernels down, with an upgrade."""
+        job.versions = upgraded(job.versions)
         job.framework.efficiency_q16[self.family] = round(self.efficiency * ONE)
 
     def witness(self) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from pydantic import PositiveInt
 from injectors.faults.nccl_settings import SLOWER, NcclSettings, said
 from injectors.sim.job import ONE
 from injectors.sim.names import TRAINING
+from injectors.sim.releases import upgraded
 
 if TYPE_CHECKING:
     from injectors.sim.job import Job
@@ -40,7 +41,8 @@ class NcclTuningRegression(NcclSettings):
         return {name: str(value) for name, value in found.items() if value is not None}
 
     def perturb(self, job: Job) -> None:
-        """Overrule NCCL's choice."""
+        """Overrule the choice of an NCCL that is newer."""
+        job.versions = upgraded(job.versions)
         job.network.protocol = self.protocol or ""
         job.network.algorithm = self.algorithm or ""
         if self.channels is not None:

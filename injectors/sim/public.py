@@ -19,15 +19,9 @@ from injectors.public import topology as recorded_topology
 from injectors.scenario import Scenario
 from injectors.sim import noise
 from injectors.sim.job import Job, Places
+from injectors.sim.releases import RELEASES, release
 
 PAIRED_HOSTS = 4  # up to so many hosts each pair has a path of its own name
-# Versions that go together, newest first; a group draws one line.
-RELEASES: tuple[dict[str, str], ...] = (
-    {"torch": "2.8.0", "cuda": "12.8", "nccl": "2.27.3", "driver": "570.133.20"},
-    {"torch": "2.7.1", "cuda": "12.6", "nccl": "2.26.2", "driver": "560.35.03"},
-    {"torch": "2.6.0", "cuda": "12.4", "nccl": "2.21.5", "driver": "550.144.03"},
-    {"torch": "2.5.1", "cuda": "12.4", "nccl": "2.21.5", "driver": "550.90.07"},
-)
 
 
 def topology(places: Places, has_gpus: bool, stages: bool) -> Topology:
@@ -81,9 +75,9 @@ def links(places: Places) -> dict[str, tuple[int, ...]]:
 
 
 def environment(scenario: Scenario, job: Job, key: int) -> Environment:
-    """Versions, hardware, variables and configuration: the same for all cases of a group."""
+    """Versions of the case; hardware, variables and configuration, the same in all of a group."""
     machine, gpu = job.machine, job.machine.gpu
-    versions = {"python": "3.11.13", **RELEASES[key % len(RELEASES)]}
+    versions = {"python": "3.11.13", **(job.versions or release(key))}
     hardware: dict[str, Scalar] = {
         "cores": machine.cores,
         "machine": "x86_64",
