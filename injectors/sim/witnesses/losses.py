@@ -26,3 +26,7 @@ LATE = f"""
     (SELECT rank FROM {_BUSY.format("")} AS now JOIN {_BUSY.format("reference.")} AS was
      USING (rank) WHERE now.ns - was.ns > 0.6 * {LOSS})
 """
+# Whether nobody keeps the others waiting: what a step has lost is lost in transfers, or everywhere.
+NOBODY_LATE = f"""(
+    SELECT max(now.ns - was.ns) < 0.4 * {LOSS}
+    FROM {_BUSY.format("")} AS now JOIN {_BUSY.format("reference.")} AS was USING (rank))"""
