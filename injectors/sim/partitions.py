@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from injectors.sim import gloo
 from injectors.sim.job import Job, Places
 from injectors.sim.nccl import Choice, Nccl, Operation, Shape
@@ -52,7 +54,7 @@ class Partitions:
 
 def groups_of(name: str, places: Places) -> list[list[int]]:
     """Return the groups of a partition of ranks by its name."""
-    known = {
+    known: dict[str, Callable[[], list[list[int]]]] = {
         "data": places.data_groups,
         "tensor": places.tensor_groups,
         "expert": places.expert_groups,
