@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from harness.gate_family import Rule, Tested
+from harness.gate_family import Rule, Settled
 from harness.policy import BaselineRule
 from harness.ruling import Ruling, Verdict, show
 from scorers import Comparison, Scores, compare
@@ -59,10 +59,10 @@ class NotWorse:
         worse = found.p_value is not None and found.difference < 0 and found.p_value / 2 <= error
         return worse and not self._not_inferior
 
-    def ruling(self, tested: Tested) -> Ruling:
+    def ruling(self, settled: Settled) -> Ruling:
         """Pass what is shown to lose less than the margin, stop what is shown to lose."""
         found, policy = self.comparison, self.policy
-        verdict, why = self._verdict(tested)
+        verdict, why = self._verdict(settled)
         p_value = "" if found.p_value is None else f", p = {self._one_sided:.2g}"
         return Ruling(
             f"{policy.metric} not worse than the baseline's by {policy.margin:g}",
@@ -91,10 +91,10 @@ class NotWorse:
         half = (found.p_value or 1.0) / 2
         return half if found.difference < 0 else 1 - half
 
-    def _verdict(self, tested: Tested) -> tuple[Verdict, str]:
+    def _verdict(self, settled: Settled) -> tuple[Verdict, str]:
         found = self.comparison
-        if tested.stopped:
-            return "stop", f"worse than the baseline (one-sided error {tested.error:.2%})"
+        if settled.stopped:
+            return "stop", f"worse than the baseline (one-sided error {settled.error:.2%})"
         if found.groups_with_difference == 0:
             return "pass", "no difference"
         if found.p_value is None:
@@ -117,9 +117,9 @@ class NewlyMisled:
         """Whether there are more; counted, whatever the error."""
         return len(self._new) > self.limit
 
-    def ruling(self, tested: Tested) -> Ruling:
+    def ruling(self, settled: Settled) -> Ruling:
         """Count them and name them."""
-        verdict: Verdict = "stop" if self.broken(tested.error) else "pass"
+        verdict: Verdict = "stop" if self.broken(settled.error) else "pass"
         rule = f"newly misled cases <= {self.limit}"
         return Ruling(rule, verdict, str(len(self._new)), name_cases(self._new))
 
@@ -142,9 +142,9 @@ class StayRight:
         """Whether one of them is not right any more, whatever the error."""
         return bool(self._lost)
 
-    def ruling(self, tested: Tested) -> Ruling:
+    def ruling(self, settled: Settled) -> Ruling:
         """Name those that were lost."""
-        verdict: Verdict = "stop" if self.broken(tested.error) else "pass"
+        verdict: Verdict = "stop" if self.broken(settled.error) else "pass"
         rule, found = f"{len(self.cases)} named cases stay right", f"{len(self._lost)} flipped"
         return Ruling(rule, verdict, found, name_cases(self._lost))
 

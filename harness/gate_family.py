@@ -23,12 +23,12 @@ class Rule(Protocol):
     def broken(self, error: float) -> bool:
         """Whether the rule is shown to be broken, erring one time in 1/`error` at most."""
 
-    def ruling(self, tested: Tested) -> Ruling:
+    def ruling(self, settled: Settled) -> Ruling:
         """Say pass, stop or inconclusive."""
 
 
 @dataclass(frozen=True)
-class Tested:
+class Settled:
     """What came of a rule's test.
 
     Attributes:
@@ -58,6 +58,6 @@ def settle(rules: Sequence[Rule], alpha: float) -> list[Ruling]:
             break
         stopped |= dict.fromkeys(new, error)
     return [
-        rule.ruling(Tested(i in stopped, stopped.get(i, error), alpha))
+        rule.ruling(Settled(i in stopped, stopped.get(i, error), alpha))
         for i, rule in enumerate(rules)
     ]

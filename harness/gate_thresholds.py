@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.gate_family import Tested
+from harness.gate_family import Settled
 from harness.gate_figures import Figures, Selection
 from harness.policy import Part, Threshold
 from harness.ruling import Ruling, Verdict, show
@@ -45,24 +45,26 @@ class Limit:
         best = self._bounds(error)[0]
         return best is not None and best > self._limit
 
-    def ruling(self, tested: Tested) -> Ruling:
+    def ruling(self, settled: Settled) -> Ruling:
         """Stop or pass what is shown to be beyond or within the limit."""
         if not self.statistical:
             return self._by_estimate()
-        metric = self._metric(tested.alpha)
-        best, worst = self._bounds(tested.error)[0], self._bounds(tested.alpha)[1]
+        metric = self._metric(settled.alpha)
+        best, worst = self._bounds(settled.error)[0], self._bounds(settled.alpha)[1]
         if metric.value is None or best is None or worst is None:
             absent = "no value" if metric.value is None else "no interval"
             return Ruling(
                 self.name, "inconclusive", show(metric.value, None, None), metric.note or absent
             )
         verdict: Verdict = "inconclusive"
-        if tested.stopped:
+        if settled.stopped:
             verdict = "stop"
         elif worst <= self._limit:
             verdict = "pass"
         low, high = sorted((self._sign * best, self._sign * worst))
-        return Ruling(self.name, verdict, show(metric.value, low, high), self._why(verdict, tested))
+        return Ruling(
+            self.name, verdict, show(metric.value, low, high), self._why(verdict, settled)
+        )
 
     def _by_estimate(self) -> Ruling:
         value = self._metric(0.025).value
@@ -74,11 +76,11 @@ class Limit:
         why = "within the limit" if kept else "beyond the limit"
         return Ruling(self.name, verdict, show(value, None, None), why)
 
-    def _why(self, verdict: Verdict, tested: Tested) -> str:
+    def _why(self, verdict: Verdict, settled: Settled) -> str:
         if verdict == "stop":
-            return f"beyond the limit (one-sided error {tested.error:.2%})"
+            return f"beyond the limit (one-sided error {settled.error:.2%})"
         if verdict == "pass":
-            return f"within the limit (one-sided error {tested.alpha:.2%})"
+            return f"within the limit (one-sided error {settled.alpha:.2%})"
         return "the interval holds the limit"
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -12,6 +13,7 @@ from harness.evidence import (
     Against,
     Checked,
     Reading,
+    Ruling,
     append_checked,
     claim_key,
     read_checked,
@@ -123,3 +125,10 @@ def test_the_table_names_each_piece_and_what_cites_none() -> None:
     text = render_evidence("mine", rows, sealed=False)
     assert text.startswith("mine: evidence: 1 also_on_twin, 1 none (checked unsealed")
     assert "SELECT 7" in text
+
+
+def test_the_page_tells_every_ruling() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
+    table = page.split("## Rulings")[1].split("##")[0]
+    names = {name for row in re.findall(r"^\| (`.*?) \|", table, re.M) for name in row.split(", ")}
+    assert names == {f"`{name}`" for name in get_args(Ruling)}

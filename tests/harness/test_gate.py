@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -474,3 +475,41 @@ def test_baselines_from_mlflow(make_results: MakeResults, own_store: Path, tmp_p
         failed = against(place)
         assert isinstance(failed.exception, InputError), place
         assert said in str(failed.exception)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "gate.md"
+
+
+def test_policy_of_the_documentation(make_results: MakeResults, tmp_path: Path) -> None:
+    text = PAGE.read_text().split("```yaml\n", 1)[1].split("```", 1)[0]
+    text, named = re.subn(r"# must_not_flip: .*", "must_not_flip: [case04, case08]", text)
+    assert named == 1
+    splits = {"case06": "train", "case13": "train"}
+    baseline = make_results("old", misled=(), splits=splits)
+    for status, misled in ((0, "case01"), (1, "case04")):
+        folder = make_results(misled, misled=(misled,), splits=splits)
+        (tmp_path / "gate.yaml").write_text(text)
+        line = ["gate", str(folder), "--policy", str(tmp_path / "gate.yaml"), "--json"]
+        done = CliRunner().invoke(cli, [*line, "--baseline", str(baseline)])
+        assert done.exit_code == status, done.output
+        assert len(json.loads(done.stdout)["rulings"]) == 4 + 3
+
+
+def test_policies_of_version_1_0_are_read_as_before(make_results: MakeResults) -> None:
+    document = {
+        "format": "evalharness.policy/1.0",
+        "require": {"sealed": True, "ranked": True},
+        "inconclusive": "stop",
+        "thresholds": [{"metric": "misled_rate", "max": 0.2, "by": "estimate"}],
+        "baseline": {
+            "metric": "net_benefit_w1_reference",
+            "margin": 0.05,
+            "alpha": 0.05,
+            "max_newly_misled": 2,
+            "must_not_flip": ["case04"],
+        },
+    }
+    old = parse_record(document, Policy, where="gate.yaml")
+    result = read_stored(make_results())
+    report = judge(old, result, result)
+    assert [ruling.verdict for ruling in report.rulings] == ["pass"] * 4
