@@ -14,7 +14,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ START = "from harness.cli import main; main()"
 SPLITS = ("dev", "train", "public_test", "all")
 OPTIONS = ("--evalharness-suite", "--evalharness-diagnoser")
 CHOSEN, LOG = "chosen.txt", "log.txt"
-END_S = 10.0
+NAME, END_S = "evalharness: ", 10.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,7 +111,7 @@ class Asking:
         listing = command("cases", "list", *options)
         done = subprocess.run(listing, capture_output=True, **self._place())
         if done.returncode:
-            raise pytest.UsageError(last_line(done.stderr))
+            raise pytest.UsageError(last_said(done.stderr))
         split = self._config.getoption("--evalharness-split")
         found = json.loads(done.stdout)["cases"]
         return [line for line in found if split in ("all", line["split"])]
@@ -131,7 +130,7 @@ class Asking:
             line = self._process.stdout.readline()
             if not line:
                 status = self._process.wait()
-                said = last_line((folder / LOG).read_text()) or f"exit status {status}"
+                said = last_said((folder / LOG).read_text()) or f"exit status {status}"
                 raise EvalharnessError(f"no answer to {case_id}: {said}")
             told = json.loads(line)
             self._answers[told["case"]] = told
@@ -254,7 +253,9 @@ def _hides(folder: Path) -> bool:
     )
 
 
-def last_line(text: str) -> str:
-    """Return the last line of what a command said that says anything."""
-    lines: Sequence[str] = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+def last_said(text: str) -> str:
+    """Return the last thing that the command said in its own name, and what it said about it."""
+    lines = text.strip().splitlines()
+    own = [number for number, line in enumerate(lines) if line.startswith(NAME)]
+    said = "\n".join(lines[own[-1] :]) if own else "".join(lines[-1:])
+    return said.removeprefix(NAME)
