@@ -1,7 +1,8 @@
 """The clients of a simulated server: when they ask, and for what.
 
-What a request is depends on its number alone. Twenty requests in a row have stratified draws, as
-the decks of the recorded server give them, so that any twenty ask for nearly the same work.
+What a request is depends on its number alone. Requests that follow each other have stratified
+draws, as the decks of the recorded server give them, so that any twenty ask for nearly the same
+work.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ from injectors.sim import noise
 from injectors.sim.job import ONE, Serving
 from injectors.sim.serving.request import BLOCK_TOKENS, Request, RequestClass
 
-DECK = 20
+DECK, KINDS = 20, 100
 DEALT = 10 * DECK  # requests that are drawn together
 NS_PER_S = 10**9
 
 
-def stratified_q16(seed: int, name: str, first_deck: int, decks: int) -> noise.Ints:
-    """Draw `decks` * 20 numbers from 0 to 65535; of each 20, one in every twentieth."""
-    deck = np.arange(first_deck, first_deck + decks)[:, None]
-    keys = noise.keys(seed, "deck", name, deck, np.arange(DECK)[None, :])
+def stratified_q16(seed: int, name: str, first: int, count: int, deck: int) -> noise.Ints:
+    """Draw numbers from 0 to 65535 for the requests `first` to `first` + `count` - 1.
+
+    Requests come in decks; of the numbers of a deck there is one in each of `deck` equal parts of
+    the range.
+    """
+    decks = np.arange(first // deck, -(-(first + count) // deck))[:, None]
+    keys = noise.keys(seed, "deck", name, decks, np.arange(deck)[None, :])
     places = np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1, kind="stable")
     within = noise.uniform_q16(noise.extend(keys, "within"))
-    return (((places << 16) + within) // DECK).reshape(-1).astype(np.int64)
+    drawn = (((places << 16) + within) // deck).reshape(-1).astype(np.int64)
+    begin = first % deck
+    return np.asarray(drawn[begin : begin + count])
 
 
 def prefix_tokens(serving: Serving) -> int:
@@ -58,16 +65,15 @@ class _Draws:
     sticky: noise.Ints
     chunked: noise.Ints
     cached: noise.Ints
+    indexed: noise.Ints
     gap: noise.Ints
 
     @classmethod
-    def of(cls, seed: int, first: int) -> _Draws:
-        """Draw for the DEALT requests from number `first` on."""
-        drawn = {
-            name: stratified_q16(seed, name, first // DECK, DEALT // DECK)
-            for name in cls.__dataclass_fields__
-            if name != "gap"
-        }
+    def of(cls, seed: int, first: int, tenants: int) -> _Draws:
+        """Draw for the DEALT requests from number `first` on; each tenant asks once in turn."""
+        decks = {name: DECK for name in cls.__dataclass_fields__ if name != "gap"}
+        decks |= {"kind": KINDS, "tenant": tenants}
+        drawn = {n: stratified_q16(seed, n, first, DEALT, deck) for n, deck in decks.items()}
         keys = noise.keys(seed, "gap", np.arange(first, first + DEALT))
         return cls(**drawn, gap=noise.exponential_q16(keys))
 
@@ -92,7 +98,7 @@ class Clients:
         return self._dealt.pop()
 
     def _deal(self) -> list[Request]:
-        s, draws = self._serving, _Draws.of(self._seed, self._first)
+        s, draws = self._serving, _Draws.of(self._seed, self._first, self._serving.tenants)
         own = s.prompt_tokens - prefix_tokens(s)
         chats = prefix_tokens(s) + np.maximum(own * _own_factor(draws.prompt) >> 16, 1)
         documents = s.long_prompt_tokens * (3 * ONE // 4 + (draws.prompt >> 1)) >> 16
@@ -118,6 +124,7 @@ class Clients:
                     cached=int(draws.cached[i]) >= uncached,
                     gap_ns=int(gap_ns[i]),
                     constrained=kind == "json",
+                    indexed=int(draws.indexed[i]) >= s.unindexed_q16,
                 )
             )
         return found

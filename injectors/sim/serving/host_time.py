@@ -33,6 +33,7 @@ class HostTime:
             serving.scheduler_ns
             + serving.per_request_ns * running
             + serving.grammar_ns * plan.constrained
+            + serving.scan_ns * plan.unindexed
         )
         draw = noise.key(self._job.seed, "scheduler", step)
         bell = int(noise.NORMAL_Q16[draw >> (64 - noise.TABLE_BITS)]) * SPREAD_Q16

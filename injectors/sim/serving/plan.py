@@ -33,7 +33,8 @@ class Plan:
         decode_tokens: That continue an answer, drafts included.
         context_tokens: Keys and values that decoding tokens read.
         attention_pairs: Pairs of tokens whose attention prefilling computes.
-        answers: Requests that get a token; `constrained` of them follow a grammar.
+        answers: Requests that get a token; `constrained` of them follow a grammar, of which
+            `unindexed` lack an index.
         draft_tokens: Drafted; `draft_passes` at most by one request.
         started: Requests that take part for the first time.
         queries, hits: Prompt tokens looked up in the prefix cache, and found.
@@ -47,6 +48,7 @@ class Plan:
     attention_pairs: int = 0
     answers: int = 0
     constrained: int = 0
+    unindexed: int = 0
     draft_tokens: int = 0
     draft_passes: int = 0
     started: int = 0
@@ -73,8 +75,7 @@ class Plan:
             self.decoding.append(request)
         self.decode_tokens += 1 + drafts
         self.context_tokens += request.known + drafts
-        self.answers += 1
-        self.constrained += request.constrained
+        self._answer(request)
 
     def prefill(self, request: Request, count: int) -> None:
         """Let a request compute `count` of the tokens that it knows."""
@@ -86,5 +87,10 @@ class Plan:
         self.prefill_tokens += count - again
         self.attention_pairs += count * request.computed + (count * (count + 1) >> 1)
         if complete:
-            self.answers += 1
-            self.constrained += request.constrained
+            self._answer(request)
+
+    def _answer(self, request: Request) -> None:
+        self.answers += 1
+        if request.constrained:
+            self.constrained += 1
+            self.unindexed += not request.indexed

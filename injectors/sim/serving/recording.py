@@ -14,7 +14,7 @@ from injectors.sim.job import Job
 from injectors.sim.kineto import Within, write_traces
 from injectors.sim.run import Run
 from injectors.sim.serving.collected import EngineLog
-from injectors.sim.serving.measure import mean_seconds, warm_up_tokens
+from injectors.sim.serving.measure import mean_seconds, run_in_tokens
 from injectors.sim.serving.replica import Replica, Step
 from injectors.sim.serving.server import Server
 from injectors.sim.serving.setup import server
@@ -63,7 +63,7 @@ def run_server(job: Job, sampled: Sequence[int], backend: str = "auto") -> Recor
     serving = server(job, backend, lambda replica, step: logs[replica.name].note(step))
     for number, replica in enumerate(serving.replicas):
         logs[replica.name] = _log_of(job, replica, number, sampled)
-    warm = warm_up_tokens(job)
+    warm = run_in_tokens(job)
     ends, counts = [serving.warm_up(warm)], [serving.tokens]
     for step in range(job.steps):
         ends.append(serving.advance(warm + job.serving.tokens_per_step * (step + 1)))

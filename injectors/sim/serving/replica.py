@@ -143,11 +143,15 @@ class Replica:
         self._free_ns = self.times.done[self._end].copy()
 
     def _jit_ns(self, plan: Plan) -> int:
-        """How long code is compiled: when a request starts that needs some for the first time."""
-        compiler = self.job.compiler
+        """How long code is compiled: when a request starts that needs some for the first time.
+
+        There is one such request in every run of so many steps, at a place that is drawn.
+        """
+        compiler, step = self.job.compiler, self.steps
         if compiler.jit_every and compiler.jit_ns:
-            draw = noise.key(self.job.seed, "jit", self.steps) >> 48
-            self._owes_jit |= draw * compiler.jit_every < ONE
+            run = noise.keys(self.job.seed, "jit", step // compiler.jit_every)
+            place = int(noise.below(run, compiler.jit_every)[0])
+            self._owes_jit |= step % compiler.jit_every == place
         if not self._owes_jit or not plan.started:
             return 0
         self._owes_jit = False

@@ -23,7 +23,8 @@ class Request:
         chunked: Whether its prompt may be cut and share steps with decoding.
         cached: Whether its keys and values are kept from one step to the next.
         gap_ns: Time since the request before was ready to be sent.
-        constrained: Whether its answer follows a grammar.
+        constrained: Whether its answer follows a grammar; `indexed`: whether an index tells which
+            tokens may follow.
         known: Tokens known so far, of prompt and answer.
         computed: Tokens whose keys and values are there.
         keys: Its blocks; each by the key under which it can be found, 0 if it can't.
@@ -44,6 +45,7 @@ class Request:
     known: int = 0
     computed: int = 0
     constrained: bool = False
+    indexed: bool = True
     keys: list[int] = field(default_factory=list)
     registered: int = 0
     runs: list[int] = field(default_factory=list)

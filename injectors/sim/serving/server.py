@@ -15,7 +15,8 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from injectors.sim.job import Job
+from injectors.sim import noise
+from injectors.sim.job import ONE, Job
 from injectors.sim.serving.clients import Clients
 from injectors.sim.serving.replica import Replica, Step
 from injectors.sim.serving.request import Request
@@ -62,6 +63,8 @@ class Server:
         self._busy = [False] * len(replicas)
         self._events: list[tuple[int, int, int, Any]] = []
         self._pushed = 0
+        for _ in range(job.serving.concurrency):
+            self._begin_with(self._take())
         self._await_next()
 
     @property
@@ -103,15 +106,29 @@ class Server:
             self._awaited = True
             self._push(max(self._due_ns, self.now_ns), ARRIVE, None)
 
-    def _arrive(self, _: None) -> None:
+    def _take(self) -> Request:
+        """Let a client ask."""
         request, self._next = self._next, self._clients.take()
-        self._due_ns = max(self._due_ns, self.now_ns - BACKLOG_NS) + self._next.gap_ns
-        self._awaited = False
-        self._open += 1
         request.arrival_ns, request.known = self.now_ns, request.prompt_tokens
         if self._serving.draft_tokens:
             request.runs = right_runs(self._seed, request, self._serving.acceptance_q16)
+        self._open += 1
         self.requests.append(request)
+        return request
+
+    def _begin_with(self, request: Request) -> None:
+        """Let the server begin in the middle of an answer, as one that has run for long."""
+        draw = noise.key(self._seed, "progress", request.number) >> 48
+        request.known += 1 + (request.answer_tokens - 1) * draw // ONE
+        request.computed = request.known - 1
+        decoding = self.replicas[self._prefilling :]
+        number = least_loaded(decoding) if self._prefilling else route(request, decoding)
+        self._submit(self._prefilling + number, request)
+
+    def _arrive(self, _: None) -> None:
+        request = self._take()
+        self._due_ns = max(self._due_ns, self.now_ns - BACKLOG_NS) + self._next.gap_ns
+        self._awaited = False
         self._submit(route(request, self.entry), request)
         self._await_next()
 
@@ -126,7 +143,13 @@ class Server:
             self._push(self.now_ns, START, number)
 
     def _start(self, number: int) -> None:
-        step = self.replicas[number].step(self.now_ns)
+        replica = self.replicas[number]
+        first = not replica.steps
+        step = replica.step(self.now_ns)
+        if first and not self._prefilling:
+            # What did not fit in the middle of an answer has to begin at its beginning.
+            for request in replica.scheduler.waiting:
+                request.known, request.computed = request.prompt_tokens, 0
         if step is None:
             self._busy[number] = False
         else:

@@ -38,7 +38,7 @@ class LlmServing(SimulatedWorkload):
     max_num_seqs: PositiveInt = 64
     max_num_batched_tokens: PositiveInt = 1024
     kv_blocks: PositiveInt = 2560
-    requests_per_s: PositiveFloat = 200.0
+    requests_per_s: PositiveFloat = 1000.0
     max_concurrency: PositiveInt = 48
     tenants: PositiveInt = 64
     prompt_tokens: PositiveInt = 512
