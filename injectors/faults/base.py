@@ -158,8 +158,9 @@ class Fault(Injection):
     def simulated_witness(self) -> tuple[str, str]:
         """The witness of simulated cases, which have other signals than jobs on CPUs."""
         from injectors.sim.witnesses import WITNESSES
+        from injectors.sim.witnesses.slower import slower
 
-        return WITNESSES.get(self.cause) or self.witness()
+        return WITNESSES.get(self.cause) or slower(self.witness())
 
 
 def uneven(scenario: Scenario, every: int) -> str | None:

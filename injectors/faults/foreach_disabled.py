@@ -59,7 +59,7 @@ class ForeachDisabled(Fault):
         return (
             """
             SELECT count(*) FILTER (starts_with(name, 'aten::_fused_')
-                                    OR starts_with(name, 'aten::_foreach_')) = 0
+                                    OR starts_with(name, 'aten::_foreach_add')) = 0
                AND count(*) FILTER (name = 'aten::addcdiv_') > 10
             FROM trace_events
             """,

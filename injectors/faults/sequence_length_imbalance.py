@@ -82,7 +82,7 @@ class SequenceLengthImbalance(Fault):
         """In the same step ranks differ in squared lengths."""
         return (
             """
-            SELECT avg((high > 1.3 * low)::INT) > 0.3 FROM (
+            SELECT avg((high > 1.3 * low + 1)::INT) > 0.3 FROM (
                 SELECT max(value) AS high, min(value) AS low FROM (
                     SELECT value, row_number() OVER (PARTITION BY rank ORDER BY time_ns) AS number
                     FROM runtime WHERE event = 'sequence_lengths' AND detail = 'sum of squares')

@@ -112,7 +112,7 @@ def eager_functions(run: Run) -> list[str]:
 def _sizes(run: Run) -> Iterator[pd.DataFrame]:
     """Edge lengths of images, which are cropped: some steps bring one that was not there yet."""
     config = run.job.workload.config()
-    edge = config.get("pixels")
+    edge = config.get("pixels", config.get("edge"))
     if not isinstance(edge, int) or config.get("sizes") == 1 or not run.program.batches:
         return
     fresh = np.array([_is_fresh(run, step) for step in range(run.job.steps)])

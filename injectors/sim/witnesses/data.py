@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from injectors.sim.witnesses.slower import all_slower
+
 WAITS_MORE = """
     (SELECT avg(data_wait_ns) FROM steps)
     > (SELECT avg(data_wait_ns) + 0.03 * avg(duration_ns) FROM reference.steps)
@@ -103,35 +105,51 @@ ASYNC_CHECKPOINT_INTERFERENCE = f"""
                             WHERE role = 'rank')
 """
 
-DATA: dict[str, tuple[str, str]] = {
-    "dataloader_cpu_bound": (
-        DATALOADER_CPU_BOUND,
-        "loader workers of every rank use far more CPU for nearly every batch than in the"
-        " reference, not in reads, and ranks wait",
-    ),
-    "data_straggler_rank": (
-        DATA_STRAGGLER_RANK,
-        "for some batches one rank's workers are slow and the others are not, then another"
-        " rank's, and that rank alone waits for data",
-    ),
-    "slow_loader_worker": (
-        SLOW_LOADER_WORKER,
-        "nearly all batches of one loader worker take far longer than its siblings', which take"
-        " what they took in the reference, and ranks wait for batches",
-    ),
-    "too_few_loader_workers": (
-        TOO_FEW_LOADER_WORKERS,
-        "fewer workers deliver batches than in the reference, each as fast as before, and ranks"
-        " wait for batches",
-    ),
-    "sync_checkpoint": (
-        SYNC_CHECKPOINT,
-        "a rank spends over 3 % more of its steps' time in writing checkpoints, no faster than a"
-        " disk takes them",
-    ),
-    "async_checkpoint_interference": (
-        ASYNC_CHECKPOINT_INTERFERENCE,
-        "a rank writes megabytes that the reference does not, beside steps instead of while it"
-        " saves, and steps are longer",
-    ),
-}
+COPIES = """
+    SELECT count(*) FILTER (name LIKE 'Memcpy HtoD (Pageable%') AS pageable,
+           count(*) FILTER (name LIKE 'Memcpy HtoD (Pinned%') AS pinned
+    FROM {schema}trace_events
+"""
+PAGEABLE_H2D_COPY = f"""
+    WITH now AS ({COPIES.format(schema="")}), then_ AS ({COPIES.format(schema="reference.")})
+    SELECT now.pageable > then_.pageable AND now.pinned < 0.5 * then_.pinned FROM now, then_
+"""
+
+DATA: dict[str, tuple[str, str]] = all_slower(
+    {
+        "dataloader_cpu_bound": (
+            DATALOADER_CPU_BOUND,
+            "loader workers of every rank use far more CPU for nearly every batch than in the"
+            " reference, not in reads, and ranks wait",
+        ),
+        "data_straggler_rank": (
+            DATA_STRAGGLER_RANK,
+            "for some batches one rank's workers are slow and the others are not, then another"
+            " rank's, and that rank alone waits for data",
+        ),
+        "slow_loader_worker": (
+            SLOW_LOADER_WORKER,
+            "nearly all batches of one loader worker take far longer than its siblings', which take"
+            " what they took in the reference, and ranks wait for batches",
+        ),
+        "too_few_loader_workers": (
+            TOO_FEW_LOADER_WORKERS,
+            "fewer workers deliver batches than in the reference, each as fast as before, and ranks"
+            " wait for batches",
+        ),
+        "pageable_h2d_copy": (
+            PAGEABLE_H2D_COPY,
+            "copies to the device that were pinned in the reference come from pageable memory",
+        ),
+        "sync_checkpoint": (
+            SYNC_CHECKPOINT,
+            "a rank spends over 3 % more of its steps' time in writing checkpoints, no faster than"
+            " a disk takes them",
+        ),
+        "async_checkpoint_interference": (
+            ASYNC_CHECKPOINT_INTERFERENCE,
+            "a rank writes megabytes that the reference does not, beside steps instead of while it"
+            " saves, and steps are longer",
+        ),
+    }
+)
