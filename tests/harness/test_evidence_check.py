@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +22,8 @@ from harness.sandbox.level import Level, why_no_bubblewrap
 from harness.sandbox.limits import MIB, Limits
 from harness.sandbox.worker import public_code
 
-LIMIT_S = 2.0
-LIMITS = Limits(timeout_s=LIMIT_S, memory_bytes=600 * MIB, scratch_bytes=64 * MIB)
+SHORT_S = 2.0
+LIMITS = Limits(timeout_s=60.0, memory_bytes=600 * MIB, scratch_bytes=64 * MIB)
 needs_bwrap = pytest.mark.skipif(why_no_bubblewrap() is not None, reason="no bubblewrap here")
 LEVELS = [pytest.param("bwrap", marks=needs_bwrap), "process"]
 CPU = "SELECT avg(cpu_ns) FROM loader"
@@ -101,16 +100,15 @@ def test_what_runs_away_is_killed_at_the_limit(
     tiny_suite: Path, tiny_ids: dict[str, str], tmp_path: Path, options: CheckOptions, level: Level
 ) -> None:
     """DuckDB's own interrupt and memory limit hold neither; the parent's do."""
-    claims = [
-        Evidence(sql=JOIN, value=1),
-        Evidence(sql=HOARD, value=1e10),
-        Evidence(sql=CPU, value=8e6),
-    ]
-    start = time.monotonic()
     options = replace(options, level=level)
-    lines = rulings(tmp_path, tiny_suite, tiny_ids["loader_train"], claims, options)
-    assert [line.ruling for line in lines] == ["timeout", "out_of_memory", "supported"]
-    assert time.monotonic() - start < 12 * LIMIT_S
+    short = replace(options, limits=replace(LIMITS, timeout_s=SHORT_S))
+    case = tiny_ids["loader_train"]
+    (line,) = rulings(tmp_path, tiny_suite, case, [Evidence(sql=JOIN, value=1)], short)
+    assert line.ruling == "timeout"
+    assert SHORT_S <= float(line.why.split()[1]) < 3 * SHORT_S
+    claims = [Evidence(sql=HOARD, value=1e10), Evidence(sql=CPU, value=8e6)]
+    lines = rulings(tmp_path, tiny_suite, case, claims, options)
+    assert [line.ruling for line in lines] == ["out_of_memory", "supported"]
 
 
 def test_nothing_supports_a_finding_on_a_healthy_case(
@@ -162,7 +160,7 @@ def test_a_claim_is_checked_once(
         with pytest.raises(NameError):
             rulings(tmp_path, tiny_suite, case, [claim.model_copy(update={"value": 7e6})], options)
     assert (tmp_path / "evidence.jsonl").read_bytes() == before
-    other = replace(options, limits=replace(LIMITS, timeout_s=3.0))
+    other = replace(options, limits=replace(LIMITS, timeout_s=50.0))
     rulings(tmp_path, tiny_suite, case, [claim], other)
     assert len((tmp_path / "evidence.jsonl").read_text().splitlines()) == 2
 
