@@ -19,7 +19,8 @@ _TRANSFERS = f"""
                   (SELECT count(DISTINCT step) FROM {{0}}steps) AS steps
            FROM {{0}}collectives WHERE op <> 'recv'
            WINDOW together AS (PARTITION BY process_group, op, seq)
-           QUALIFY op <> 'all_to_all' OR min(bytes) OVER together = max(bytes) OVER together) GROUP BY {KIND}, seq)
+           QUALIFY op <> 'all_to_all' OR min(bytes) OVER together = max(bytes) OVER together)
+     GROUP BY {KIND}, seq)
 """
 # One row a kind: its median, its sum a step, and how much its mean differs between steps.
 _KINDS = f"""
