@@ -61,7 +61,7 @@ LENGTHS = """
 """
 KERNEL_REGRESSION = f"""
     WITH now AS ({LENGTHS.format(schema="")}), then_ AS ({LENGTHS.format(schema="reference.")}),
-         ratios AS (SELECT rank, name, then_.took AS took,
+         ratios AS (SELECT rank, name, now.took AS took,
                            least(now.low / then_.low, now.less / then_.less,
                                  now.middle / then_.middle, now.more / then_.more) AS ratio,
                            now.took * 1.0 / now.calls / (then_.took * 1.0 / then_.calls) AS mean
