@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -142,6 +143,25 @@ def test_without_a_twin_the_reference_run_stands_for_it(
         tmp_path, tiny_suite, tiny_ids[role], [Evidence(sql=CPU, value=value)], options
     )
     assert (line.against, line.ruling) == (against, ruling)
+
+
+def test_without_twin_and_reference_nobody_knows(
+    tiny_suite: Path,
+    tiny_ids: dict[str, str],
+    tmp_path: Path,
+    options: CheckOptions,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = tiny_ids["loader_train"]
+    value = float(Suite.open(tiny_suite).case(case).loader["cpu_ns"].mean())
+    monkeypatch.setattr(judge, "healthy_counterparts", lambda *_: dict.fromkeys(tiny_ids.values()))
+    monkeypatch.setattr(Suite, "case", lambda *_: SimpleNamespace(reference=None))
+    claims = [Evidence(sql=CPU, value=value), Evidence(sql=CPU, value=1.0)]
+    lines = rulings(tmp_path, tiny_suite, case, claims, options)
+    assert [(line.ruling, line.against) for line in lines] == [
+        ("unknown", "nothing"),
+        ("not_true", "nothing"),
+    ]
 
 
 def test_a_claim_is_checked_once(
