@@ -1,4 +1,4 @@
-"""`make demo`: score the reference diagnosers on the shipped cases, then follow one case."""
+"""`make demo`: score the reference diagnosers on recorded and simulated cases, then follow one."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from scorers import Label
 from scorers.judging import judge
 
 SUITE = "recorded_cpu"
+SIMULATED = "simulated_smoke"
 WORKLOAD = "language_model"
 
 ALL_REDUCE = """
@@ -44,18 +45,26 @@ FROM {run}processes WHERE role = 'other' GROUP BY name, nice ORDER BY cpu_s DESC
 
 def demo() -> None:
     """Run, rank, and walk through one case; needs no torch."""
-    names = [*DIAGNOSERS, ORACLE]
-    specs = [word for name in names for word in ("-d", name)]
-    click.echo(f"1. Run {', '.join(names)} on the shipped suite {SUITE}\n")
-    with contextlib.redirect_stdout(io.StringIO()):  # the leaderboard shows the same figures
-        jobs = str(os.cpu_count() or 1)
-        arguments = ["run", *specs, "--suite", SUITE, "--jobs", jobs, "--track"]
-        cli.main(arguments, standalone_mode=False)
-    click.echo(f"Every answer is in {Path('results', SUITE)}.\n")
-    click.echo("2. The leaderboard, from MLflow\n")
-    cli.main(["leaderboard", "--suite", SUITE], standalone_mode=False)
+    click.echo(f"1. The shipped suite {SUITE}: jobs broken for real on CPU cores\n")
+    rank(SUITE)
+    click.echo(f"\n2. {SIMULATED}: simulated jobs of up to 16 GPUs, built here\n")
+    cli.main(["cases", "build", SIMULATED], standalone_mode=False)
+    rank(SIMULATED)
     click.echo("\n3. One case on which a plausible answer misleads\n")
     walk_through(find_suite(SUITE))
+
+
+def rank(suite: str) -> None:
+    """Run the bundled diagnosers on a suite and print the leaderboard, from MLflow."""
+    names = [*DIAGNOSERS, ORACLE]
+    specs = [word for name in names for word in ("-d", name)]
+    with contextlib.redirect_stdout(io.StringIO()):  # the leaderboard shows the same figures
+        jobs = str(os.cpu_count() or 1)
+        cli.main(
+            ["run", *specs, "--suite", suite, "--jobs", jobs, "--track"], standalone_mode=False
+        )
+    cli.main(["leaderboard", "--suite", suite], standalone_mode=False)
+    click.echo(f"\nEvery answer is in {Path('results', suite)}.")
 
 
 def walk_through(folder: Path) -> None:

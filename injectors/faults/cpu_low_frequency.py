@@ -45,12 +45,3 @@ class CpuLowFrequency(SimulatedFault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks of other hosts, which wait for it."""
         return elsewhere(topology, self.host)
-
-    def witness(self) -> tuple[str, str]:
-        """Host work of one host takes longer on the CPU itself, with no wait for a core."""
-        return (
-            """
-            SELECT false
-            """,
-            "host work of one host takes longer on the CPU itself, with no wait for a core",
-        )

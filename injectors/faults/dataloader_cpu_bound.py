@@ -59,7 +59,8 @@ class DataloaderCpuBound(Fault):
                AND (SELECT sum(data_wait_ns) > 0.25 * sum(duration_ns) FROM steps)
                AND (SELECT coalesce(sum(cpu_ns), 0) FROM processes
                     WHERE role = 'other' AND nice <= 0 AND name <> 'system')
-                   < 0.15 * (SELECT max(time_ns) - min(time_ns) FROM host)
+                   < (SELECT greatest(0.15, 0.02 * max(cores)) * (max(time_ns) - min(time_ns))
+                      FROM host)
                AND (SELECT min(affinity) FROM processes WHERE role = 'loader_worker')
                    >= (SELECT min(affinity) FROM processes WHERE role = 'rank')
             """,

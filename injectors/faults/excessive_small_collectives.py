@@ -28,12 +28,3 @@ class ExcessiveSmallCollectives(SimulatedFault):
     def perturb(self, job: Job) -> None:
         """Average so many scalars in each step."""
         job.framework.small_collectives = self.collectives
-
-    def witness(self) -> tuple[str, str]:
-        """There are many more collectives, of a few bytes each."""
-        return (
-            """
-            SELECT false
-            """,
-            "there are many more collectives, of a few bytes each",
-        )

@@ -59,3 +59,13 @@ class GpuNoisyNeighbor(Fault):
             """,
             "another process uses a rank's GPU, at an unchanged clock",
         )
+
+    def audit_witness(self) -> tuple[str, str]:
+        """A device has more users than the job has ranks on it."""
+        return (
+            """
+            SELECT min(users) > 0 AND max(users) > 1
+            FROM (SELECT rank, median(processes) AS users FROM gpu GROUP BY rank)
+            """,
+            "more than one process uses a rank's device, and no device lacks its own",
+        )

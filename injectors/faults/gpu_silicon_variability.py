@@ -29,12 +29,3 @@ class GpuSiliconVariability(OneGpuFault):
     def perturb(self, job: Job) -> None:
         """Slow the rank's GPU down."""
         job.gpus.silicon_q16[self.rank] = round(self.speed * ONE)
-
-    def witness(self) -> tuple[str, str]:
-        """One device computes longer with no reason to throttle, cool and below its power limit."""
-        return (
-            """
-            SELECT false
-            """,
-            "one device computes longer with no reason to throttle, cool and below its power limit",
-        )

@@ -50,12 +50,3 @@ class HighLatencyLink(SimulatedFault):
     def simulated_misfit(self, scenario: Scenario) -> str | None:
         """The path must be one that a ring takes, and have a name."""
         return path_misfit(scenario, self.rank, self.peer)
-
-    def witness(self) -> tuple[str, str]:
-        """Small collectives got slower by as much as large ones."""
-        return (
-            """
-            SELECT false
-            """,
-            "small collectives got slower by as much as large ones",
-        )

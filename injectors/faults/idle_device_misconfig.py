@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import NonNegativeInt
 
 from cases.schema import Locus, Topology
-from injectors.faults.simulated import SimulatedFault
+from injectors.faults.simulated import AMONG_PEERS, SimulatedFault
 from injectors.sim.names import TRAINING
 
 if TYPE_CHECKING:
@@ -53,11 +53,9 @@ class IdleDeviceMisconfig(SimulatedFault):
             return "rank and onto must be on one host"
         return None
 
-    def witness(self) -> tuple[str, str]:
-        """One device has two processes and another has none."""
+    def audit_witness(self) -> tuple[str, str]:
+        """A device that nobody uses needs no comparison."""
         return (
-            """
-            SELECT false
-            """,
-            "one device has two processes and another has none",
+            f"SELECT min(users) = 0 AND max(users) > 1 FROM {AMONG_PEERS}",
+            "no process uses one of the devices and more than one uses another",
         )

@@ -36,12 +36,3 @@ class NumaMisplacement(SimulatedFault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks."""
         return tuple(p.rank for p in topology.ranks if p.rank not in self.ranks)
-
-    def witness(self) -> tuple[str, str]:
-        """Copies to the devices of some ranks are slow while their links are as ever."""
-        return (
-            """
-            SELECT false
-            """,
-            "copies to the devices of some ranks are slow while their links are as ever",
-        )

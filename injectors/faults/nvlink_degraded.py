@@ -30,12 +30,3 @@ class NvlinkDegraded(OneGpuFault):
     def perturb(self, job: Job) -> None:
         """Take links away."""
         job.network.nvlink_q16[self.rank] = round(self.bandwidth_left * ONE)
-
-    def witness(self) -> tuple[str, str]:
-        """One device moves fewer bytes over NVLink, or more over PCIe, than its peers."""
-        return (
-            """
-            SELECT false
-            """,
-            "one device moves fewer bytes over NVLink, or more over PCIe, than its peers",
-        )

@@ -33,12 +33,3 @@ class PcieDowngrade(OneGpuFault):
         job.gpus.pcie_generation[self.rank] = self.generation
         job.gpus.pcie_width[self.rank] = self.width
         job.gpus.pcie_q16[self.rank] = (ONE * self.width // 16) >> (usual - self.generation)
-
-    def witness(self) -> tuple[str, str]:
-        """One link is narrower or older than its peers' under load."""
-        return (
-            """
-            SELECT false
-            """,
-            "under load one link is narrower or of a lower generation than its peers'",
-        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
-from injectors.faults.simulated import OneGpuFault
+from injectors.faults.simulated import AMONG_PEERS, OneGpuFault
 from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
@@ -29,11 +29,14 @@ class PowerCap(OneGpuFault):
         """Lower the rank's limit."""
         job.gpus.power_limit_w[self.rank] = self.limit_w
 
-    def witness(self) -> tuple[str, str]:
-        """One device has a lower power limit and a lower clock than its peers."""
+    def audit_witness(self) -> tuple[str, str]:
+        """Its peers may draw more."""
         return (
-            """
-            SELECT false
+            f"""
+            SELECT count(*) > 0 FROM {AMONG_PEERS}
+            WHERE power_limit < 0.97 * others_limit AND capped > 0.5
+              AND clock < 0.985 * others_clock
             """,
-            "one device has a lower power limit and a lower clock than its peers",
+            "one device has a lower power limit than its peers, says that it holds its clock down,"
+            " and its clock is lower than theirs",
         )

@@ -42,12 +42,3 @@ class RankAffinityOverlap(SimulatedFault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """All other ranks."""
         return tuple(p.rank for p in topology.ranks if p.rank not in self.ranks)
-
-    def witness(self) -> tuple[str, str]:
-        """Two ranks may use one core only and wait for each other on it."""
-        return (
-            """
-            SELECT false
-            """,
-            "two ranks may use one core only and wait for each other on it",
-        )

@@ -40,12 +40,3 @@ class RankExtraHostWork(SimulatedFault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """The ranks that wait for it."""
         return others(topology, self.rank)
-
-    def witness(self) -> tuple[str, str]:
-        """One rank alone spends host time between its launches."""
-        return (
-            """
-            SELECT false
-            """,
-            "one rank alone spends host time between its launches",
-        )

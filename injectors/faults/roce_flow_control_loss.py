@@ -42,12 +42,3 @@ class RoceFlowControlLoss(SimulatedFault):
     def victims(self, topology: Topology) -> tuple[int, ...]:
         """Every rank waits for its collectives."""
         return tuple(place.rank for place in topology.ranks)
-
-    def witness(self) -> tuple[str, str]:
-        """Collectives are slow while interfaces drop packets and send them again."""
-        return (
-            """
-            SELECT false
-            """,
-            "collectives are slow while interfaces drop packets and send them again",
-        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from injectors.faults.simulated import OneGpuFault
+from injectors.faults.simulated import AMONG_PEERS, OneGpuFault
 from injectors.sim.names import TRANSFORMERS
 
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ class ThermalThrottle(OneGpuFault):
         job.gpus.inlet_c[self.rank] = self.inlet_c
         job.gpus.resistance_mc_per_w[self.rank] = self.resistance_mc_per_w
 
-    def witness(self) -> tuple[str, str]:
-        """One device is at its temperature limit with a lower clock than its peers."""
+    def audit_witness(self) -> tuple[str, str]:
+        """The device says so itself; its peers are the measure of its clock."""
         return (
-            """
-            SELECT false
+            f"""
+            SELECT count(*) > 0 FROM {AMONG_PEERS}
+            WHERE hot > 0.5 AND temperature > 75 AND clock < 0.985 * others_clock
             """,
-            "one device is at its temperature limit with a lower clock than its peers",
+            "one device says that heat holds its clock down, which is lower than its peers'",
         )

@@ -34,12 +34,3 @@ class TooFewLoaderWorkers(SimulatedFault):
     def perturb(self, job: Job) -> None:
         """Start fewer workers."""
         job.loader.workers = self.workers
-
-    def witness(self) -> tuple[str, str]:
-        """Fewer workers deliver batches, each as fast as before, and steps wait for them."""
-        return (
-            """
-            SELECT false
-            """,
-            "fewer workers deliver batches, each as fast as before, and steps wait for them",
-        )

@@ -30,12 +30,3 @@ class VramSysmemSpill(SimulatedFault):
         """Fill device memory and send a share of the traffic over PCIe."""
         job.gpus.spill_q16 = round(self.share * ONE)
         job.gpus.memory_used_q16 = ONE
-
-    def witness(self) -> tuple[str, str]:
-        """Device memory is full and PCIe traffic is many times what it was."""
-        return (
-            """
-            SELECT false
-            """,
-            "device memory is full and PCIe traffic is many times what it was",
-        )

@@ -44,31 +44,38 @@ class Aim:
         arm: Name of the arm.
         slowdown: What it shall cost.
         dial: Of the arm.
-        coarsest: Dial of the candidate that decides which costs there are, if any is coarse.
+        rivals: Dials of the other causes that its evidence fits as well.
     """
 
     arm: str
     slowdown: float
     dial: Dial
-    coarsest: Dial | None = None
+    rivals: tuple[Dial, ...] = ()
 
     @property
     def digest(self) -> str:
         """Content digest, as that of a scenario."""
-        dials = [self.dial, *([self.coarsest] if self.coarsest else [])]
         arms = [
             arm.model_dump(mode="json", exclude_defaults=True)
-            for dial in dials
+            for dial in (self.dial, *self.rivals)
             for arm in (dial.mild, dial.strong)
         ]
         return document_digest({"arm": self.arm, "slowdown": self.slowdown, "arms": arms})
 
 
 def aimed(aim: Aim, slowdown_of: Slowdown) -> Arm | str:
-    """Return the arm that costs what it shall, or say with numbers why none does."""
+    """Return the arm that costs what it shall, or say with numbers why none does.
+
+    A rival that can't cost as much would be ruled out by the cost alone.
+    """
     target = aim.slowdown
-    if aim.coarsest is not None:
-        target = nearest(aim.coarsest, target, slowdown_of)[1]
+    for dial in (aim.dial, *aim.rivals):
+        if dial.coarse:
+            target = nearest(dial, target, slowdown_of)[1]
+    for dial in aim.rivals:
+        most = slowdown_of(dial.strong)
+        if not dial.coarse and most < target * (1 - FAIR):
+            return f"{dial.mild.fault} can't cost {target:.3f} times the time, {most:.3f} at most"
     arm, found = nearest(aim.dial, target, slowdown_of)
     if not aim.dial.coarse and abs(found - target) > FAIR * target:
         return f"can't be made to cost {target:.3f} times the time, {found:.3f} is nearest"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -30,6 +30,7 @@ from injectors.sim.job import Job
 from injectors.sim.made import MadeCase, MadeGroup
 from injectors.sim.public import describe, sampled_ranks
 from injectors.sim.recording import measure, perturb, record, set_up
+from injectors.sim.releases import release
 from injectors.sim.withheld import withhold
 
 VERSION = 1  # raised when the same scenario gives other cases
@@ -44,13 +45,14 @@ class Group:
     Attributes:
         scenario: What to simulate.
         private_seed: Mixed into every seed and id of a suite that nobody has seen.
-        aim: How strong one of the arms is, which the scenario has only in its mildest form.
+        aims: How strong some of the arms are, which the scenario has only in their mildest form.
     """
 
     scenario: Scenario
     private_seed: int | None = None
-    aim: Aim | None = None
+    aims: tuple[Aim, ...] = ()
     _seconds: dict[tuple[str, ...], tuple[float, ...]] = field(default_factory=dict)
+    _slowdowns: dict[str, float] = field(default_factory=dict)
     _runs: dict[str, tuple[Job, tuple[RunData, float]]] = field(default_factory=dict)
 
     @property
@@ -64,8 +66,8 @@ class Group:
     def key(self) -> int:
         """The group's own key: all of its seeds follow from it."""
         private = "" if self.private_seed is None else str(self.private_seed)
-        aim = "" if self.aim is None else self.aim.digest
-        return noise.key(self.scenario.seed, self.scenario.digest, aim, private, VERSION)
+        aims = [aim.digest for aim in self.aims]
+        return noise.key(self.scenario.seed, self.scenario.digest, *aims, private, VERSION)
 
     @property
     def digest(self) -> str:
@@ -90,12 +92,13 @@ class Group:
     def job(self, what: str, injections: Iterable[Injection] = ()) -> Job:
         """Return a job of the group with its own seed, broken by `injections`."""
         job = set_up(self.scenario, noise.key(self.key, what) >> 1)
+        job.versions = release(self.key)
         for injection in injections:
             perturb(job, injection)
         return job
 
     def _make(self, number: int, plan: CasePlan, twin: str | None) -> MadeCase | str:
-        scenario = self._scenario_of(plan)
+        scenario = self.scenario_of(number, plan)
         if isinstance(scenario, str):
             return scenario
         injections = () if plan.arm == HEALTHY else scenario.injections(plan.arm)
@@ -105,7 +108,7 @@ class Group:
             return verdict
         job, run = self._recorded(f"case-{number}", injections)
         # A faulty recording is held against its twin, a healthy one against its reference.
-        against = self._twin_seconds if verdict.faults else self._reference[1]
+        against = self._twin_seconds if verdict.faults else self.reference[1]
         ratio = run[1] / against
         decision = "faulty" if verdict.faults else "healthy"
         if not shows(decision, ratio):
@@ -127,7 +130,7 @@ class Group:
             info=info,
             tables=public.tables,
             traces=public.traces,
-            reference=None if audit else withhold(self._reference[0], plan.withhold),
+            reference=None if audit else withhold(self.reference[0], plan.withhold),
             truth=Truth(
                 id=info.id,
                 group=self.name,
@@ -195,22 +198,22 @@ class Group:
         ]
         return witness_of([query for query in queries if query is not None])
 
-    def _scenario_of(self, plan: CasePlan) -> Scenario | str:
+    def scenario_of(self, number: int, plan: CasePlan) -> Scenario | str:
         """The scenario with the strength that an arm was aimed at, or why there is none."""
-        if self.aim is None or plan.arm != self.aim.arm:
-            return self.scenario
-        arm = aimed(self.aim, self._slowdown)
-        if isinstance(arm, str):
-            return arm
-        arms = {**self.scenario.arms, self.aim.arm: arm}
+        aim = next((aim for aim in self.aims if aim.arm == plan.arm), None)
+        arm = None if aim is None else aimed(aim, partial(self._shipped_slowdown, number))
+        if arm is None or isinstance(arm, str):
+            return arm or self.scenario
+        arms = {**self.scenario.arms, plan.arm: arm}
         return self.scenario.model_copy(update={"arms": arms})
 
-    def _slowdown(self, arm: Arm) -> float:
-        """What an arm costs under the first of the label's seeds."""
-        if len(self._label_seeds) == 1:
-            return self._measured([arm.injection()])[0] / self._measured([])[0]
-        job = self._label_job(self._label_seeds[0], [arm.injection()])
-        return measure(job) / self._measured([])[0]
+    def _shipped_slowdown(self, number: int, arm: Arm) -> float:
+        """How slow a case would look: the run that would be shipped over the reference run."""
+        known = f"{number} {arm.model_dump_json()}"
+        if known not in self._slowdowns:
+            seconds = measure(self.job(f"case-{number}", [arm.injection()]))
+            self._slowdowns[known] = seconds / self.reference[1]
+        return self._slowdowns[known]
 
     @cached_property
     def _label_seeds(self) -> tuple[int, ...]:
@@ -250,7 +253,8 @@ class Group:
         return self._runs[what] if what == self._twin else self._runs.pop(what)
 
     @cached_property
-    def _reference(self) -> tuple[RunData, float]:
+    def reference(self) -> tuple[RunData, float]:
+        """The reference run, with the measure that labels compare."""
         return self._recorded("reference")[1]
 
     @property

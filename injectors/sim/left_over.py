@@ -40,24 +40,26 @@ def _changed(run: RunData, name: str, frame: pd.DataFrame) -> RunData:
     return replace(run, tables={**run.tables, name: frame.reset_index(drop=True)})
 
 
-def averaged(run: RunData, span: int) -> RunData:
-    """Average each rank's wall time over spans of steps; the first step is in none."""
+def overall(run: RunData) -> RunData:
+    """Leave of each rank's steps the job's mean wall time and when that was taken: from 0 on.
+
+    How walls change in the course of a run, and by how little ranks differ, would tell a late
+    loader from a slow link. The first step is left out, as it may set things up.
+    """
     if "steps" not in run.tables:
         return run
     own = run.tables["steps"]
     own = own[own["step"] > 0]
-    spans = own.groupby(["rank", own["step"] // span], sort=True)
-    count = spans["step"].count()
-    frame = pd.DataFrame(
-        {
-            "step": spans["step"].max(),
-            "span": count,
-            "start_ns": spans["start_ns"].min(),
-            "duration_ns": spans["duration_ns"].sum() // count,
-            "tokens": spans["tokens"].sum(),
-        }
+    ranks = np.unique(own["rank"])
+    count, tokens = len(own) // len(ranks), own["tokens"].sum(min_count=1)
+    frame = pd.DataFrame({"rank": ranks}).assign(
+        step=int(own["step"].max()),
+        span=count,
+        start_ns=0,
+        duration_ns=int(own["duration_ns"].sum()) // len(own),
+        tokens=tokens if pd.isna(tokens) else int(tokens) // len(ranks),
     )
-    return _changed(run, "steps", frame.reset_index(level="rank"))
+    return _changed(run, "steps", frame)
 
 
 def of_rank(run: RunData, rank: int) -> RunData:
@@ -89,11 +91,13 @@ def one_sample(run: RunData, name: str) -> RunData:
     return without(_changed(run, name, pd.concat(rows)), {name: ("time_ns",)})
 
 
-def step_lines(run: RunData, only: bool) -> RunData:
-    """Keep of the log the lines that report progress, or all but them."""
+def without_progress(run: RunData) -> RunData:
+    """Leave out lines of the log that report how long steps take, and when lines were written."""
+    if "logs" not in run.tables:
+        return run
     logs = run.tables["logs"]
     reports = logs["message"].str.contains(PROGRESS, regex=True)
-    return _changed(run, "logs", logs[reports == only])
+    return without(_changed(run, "logs", logs[~reports]), {"logs": ("time_ns",)})
 
 
 def without_variables(run: RunData) -> RunData:

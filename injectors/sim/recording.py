@@ -76,7 +76,7 @@ def record(job: Job, sampled: tuple[int, ...]) -> tuple[RunData, float]:
 
     Args:
         job: What to run.
-        sampled: Ranks that get traces.
+        sampled: Ranks that get traces; there may be none.
     """
     if job.workload.kind == "inference":
         from injectors.sim.serving import record_serving
@@ -88,4 +88,5 @@ def record(job: Job, sampled: tuple[int, ...]) -> tuple[RunData, float]:
 
     run = simulate(job, compiled(job), sampled)
     elapsed = run.step_ns[1:].sum(axis=0)
-    return RunData(tables(run), write_traces(run, sampled)), mean_seconds(elapsed, job.steps - 1)
+    traces = write_traces(run, sampled) if sampled else {}
+    return RunData(tables(run), traces), mean_seconds(elapsed, job.steps - 1)

@@ -8,23 +8,19 @@ group. Under a private seed the draws, and so the composition, are others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from injectors.decoys import DECOYS
-from injectors.faults import FAULTS
-from injectors.faults.base import Fault, Injection
 from injectors.scenario import HEALTHY, TWIN, Arm, CasePlan, Scenario, Withheld
 from injectors.sim import noise
-from injectors.sim.aiming import Aim, Dial
+from injectors.sim.aiming import Aim
 from injectors.sim.backend import Group
 from injectors.sim.grades import placed, units
 from injectors.sim.matrix import Configuration, Matrix, read
+from injectors.sim.offers import INJECTIONS, Place, aim_at, dials, placed_arm
 
-INJECTIONS: dict[str, type[Injection]] = {**FAULTS, **DECOYS}
+HIDDEN = "w"  # name of the arm whose signals are withheld
 Offered = Mapping[str, Sequence[Arm]]  # what can act in a job, at its grades
-Place = Callable[..., dict[str, Any]]  # `placed` in one job
 
 
 def core(private_seed: int | None = None) -> list[Group]:
@@ -45,6 +41,13 @@ def whole(matrix: Matrix, private_seed: int | None = None) -> list[Group]:
     return _groups(matrix, counts, private_seed)
 
 
+def candidates(
+    matrix: Matrix, pattern: Withheld, configuration: str, number: int, seed: int | None = None
+) -> Group:
+    """Compose a group of one case for each cause that a way of withholding leaves alike."""
+    return _Composer(matrix, seed).candidates(pattern, configuration, number)
+
+
 def _groups(matrix: Matrix, counts: Mapping[str, int], private_seed: int | None) -> list[Group]:
     composer = _Composer(matrix, private_seed)
     names = [
@@ -53,44 +56,61 @@ def _groups(matrix: Matrix, counts: Mapping[str, int], private_seed: int | None)
         for name, count in counts.items()
         if number < count
     ]
-    composed = (composer.group(name, number) for name, number in names)
-    return [Group(scenario, private_seed, aim) for scenario, aim in composed]
+    return [composer.group(name, number) for name, number in names]
 
 
 class _Composer:
     """Deals causes out to groups, one group after the other."""
 
     def __init__(self, matrix: Matrix, private_seed: int | None) -> None:
-        self._matrix = matrix
+        self._matrix, self._private_seed = matrix, private_seed
         self._seed = noise.key(matrix.version, str(private_seed))
         self._used: Counter[str] = Counter()
         self._patterns: Counter[Withheld] = Counter()
         self._made = 0
 
-    def group(self, name: str, number: int) -> tuple[Scenario, Aim | None]:
-        """Compose the next group: its scenario, and what its hidden fault is aimed at."""
-        configuration = self._matrix.configurations[name]
-        key = noise.key(self._seed, name, number)
-        bare = _scenario(name, number, configuration, {}, (TWIN,))
-        step_ms = configuration.step_ms[number % len(configuration.step_ms)]
-        place = partial(
-            placed, places=bare.places, key=key, of=units(bare.build_workload(), step_ms)
-        )
+    def group(self, name: str, number: int) -> Group:
+        """Compose the next group."""
+        bare, key, place = self._begin(name, number)
         offered = self._offered(bare, name, place)
         faults = [cause for cause in self._matrix.faults if cause in offered]
         decoys = [decoy for decoy in self._matrix.decoys if decoy in offered]
         arms = self._dealt("f", faults, self._matrix.faults_per_group, offered, key)
         odd = self._dealt("d", decoys, self._matrix.decoys_per_group, offered, key)
         both = self._both(bare, arms)
-        plans = [TWIN, *(CasePlan(arm=arm) for arm in (*arms, *odd, *both))]
         arms = {**arms, **odd, **both}
+        plans = [CasePlan(arm=arm) for arm in arms]
         pattern, aim = self._withheld(bare, name, place, key)
         if pattern and aim:
             healthy = next(iter(odd), HEALTHY) if self._patterns[pattern] % 2 else HEALTHY
             arms[aim.arm] = aim.dial.mild
             plans += [CasePlan(arm=arm, withhold=pattern) for arm in (aim.arm, healthy)]
         self._made += 1
-        return _scenario(name, number, configuration, arms, plans), aim
+        scenario = self._scenario(name, number, arms, (TWIN, *plans))
+        return Group(scenario, self._private_seed, (aim,) if aim else ())
+
+    def candidates(self, pattern: Withheld, name: str, number: int) -> Group:
+        """Compose a group of nothing but the candidates of a way of withholding."""
+        bare, key, place = self._begin(name, number)
+        found = dials(self._matrix, pattern, bare, name, place)
+        aims = tuple(aim_at(self._matrix, cause, cause, found, key) for cause in found)
+        plans = [CasePlan(arm=aim.arm, withhold=pattern) for aim in aims]
+        arms = {aim.arm: aim.dial.mild for aim in aims}
+        scenario = self._scenario(name, number, arms, (TWIN, *plans))
+        return Group(scenario, self._private_seed, aims)
+
+    def _begin(self, name: str, number: int) -> tuple[Scenario, int, Place]:
+        """The job of a group alone, its key, and how grades are placed in it."""
+        bare = self._scenario(name, number, {}, (TWIN,))
+        key = noise.key(self._seed, name, number)
+        lengths = self._matrix.configurations[name].step_ms
+        of = units(bare.build_workload(), lengths[number % len(lengths)])
+        return bare, key, partial(placed, places=bare.places, key=key, of=of)
+
+    def _scenario(
+        self, name: str, number: int, arms: Mapping[str, Arm], cases: Sequence[CasePlan]
+    ) -> Scenario:
+        return _scenario(name, number, self._matrix.configurations[name], arms, cases)
 
     def _offered(self, bare: Scenario, name: str, place: Place) -> dict[str, list[Arm]]:
         """Return the faults and decoys that can act in this job where the group puts them.
@@ -100,7 +120,7 @@ class _Composer:
         found: dict[str, list[Arm]] = {}
         for what in (*self._matrix.faults, *self._matrix.decoys):
             for grade in self._matrix.grades(what, name) if INJECTIONS[what].fits(bare) else ():
-                arm = _placed(what, grade, bare, place)
+                arm = placed_arm(what, grade, bare, place)
                 if arm is not None:
                     found.setdefault(what, []).append(arm)
         return found
@@ -132,57 +152,17 @@ class _Composer:
         if bare.question == "audit":
             return None, None
         usable = {
-            pattern: dials
+            pattern: found
             for pattern in self._matrix.withheld
-            if len(dials := self._dials(pattern, bare, name, place)) > 1
+            if len(found := dials(self._matrix, pattern, bare, name, place)) > 1
         }
         if not usable:
             return None, None
         pattern = min(usable, key=lambda p: (self._patterns[p], list(usable).index(p)))
-        dials = usable[pattern]
-        cause = min(dials, key=lambda c: self._used[f"{pattern} {c}"])
+        cause = min(usable[pattern], key=lambda c: self._used[f"{pattern} {c}"])
         self._patterns[pattern] += 1
         self._used[f"{pattern} {cause}"] += 1
-        coarse = next((dial for dial in dials.values() if dial.coarse), None)
-        return pattern, Aim("w", self._slowdown(key), dials[cause], coarse)
-
-    def _dials(self, pattern: Withheld, bare: Scenario, name: str, place: Place) -> dict[str, Dial]:
-        """Return the strengths of a pattern's causes in a job, those that can act in it."""
-        found = {}
-        for cause in self._matrix.withheld[pattern]:
-            hidden = self._matrix.dial(cause, name) if FAULTS[cause].fits(bare) else None
-            if hidden is None:
-                continue
-            mild, strong = (
-                _placed(cause, end, bare, place) for end in (hidden.mild, hidden.strong)
-            )
-            if mild is not None and strong is not None:
-                found[cause] = Dial(mild, strong, hidden.coarse)
-        return found
-
-    def _slowdown(self, key: int) -> float:
-        """Draw what a group's hidden fault costs, whichever it is."""
-        least, most = self._matrix.hidden_slowdown
-        return least + (most - least) * (noise.key(key, "slowdown") >> 48) / 65536
-
-
-def _placed(what: str, grade: Mapping[str, Any], bare: Scenario, place: Place) -> Arm | None:
-    """Return the arm of a grade; None where the job has no such place or can't show it."""
-    try:
-        parameters = place(grade, what=what)
-    except LookupError:
-        return None
-    kind = "fault" if what in FAULTS else "decoy"
-    arm = Arm.model_validate({kind: what, "parameters": parameters})
-    return arm if _shows(arm.injection(), bare) else None
-
-
-def _shows(injection: Injection, bare: Scenario) -> bool:
-    """Whether the job can show it; without a reference run only what is told by itself."""
-    audit = bare.question == "audit"
-    if audit and isinstance(injection, Fault) and injection.audit_witness() is None:
-        return False
-    return injection.simulated_misfit(bare) is None
+        return pattern, aim_at(self._matrix, HIDDEN, cause, usable[pattern], key)
 
 
 def _scenario(

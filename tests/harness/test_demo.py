@@ -33,6 +33,7 @@ def labels():
 
 def test_whole_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     begin = time.monotonic()
     done = subprocess.run(
@@ -41,10 +42,12 @@ def test_whole_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - begin < LIMIT_S
     assert done.stdout.endswith("\n[]\n")
-    board = done.stdout.partition("2. The leaderboard")[2].partition("3. One case")[0]
-    for name in ("silent", "constant", "random", "shotgun", "rules", "oracle"):
-        assert re.search(rf"^(\d+|unsealed).*  {name}  +\d", board, re.MULTILINE), name
-        assert (tmp_path / "results" / demo.SUITE / name / "summary.json").is_file()
+    recorded, _, rest = done.stdout.partition("\n2. ")
+    simulated = rest.partition("\n3. ")[0]
+    for suite, board in ((demo.SUITE, recorded), (demo.SIMULATED, simulated)):
+        for name in ("silent", "constant", "random", "shotgun", "rules", "oracle"):
+            assert re.search(rf"^(\d+|unsealed).*  {name}  +\d", board, re.MULTILINE), name
+            assert (tmp_path / "results" / suite / name / "summary.json").is_file()
 
 
 def test_wrong_answer_is_misled_and_right_one_found(capsys: pytest.CaptureFixture[str]) -> None:
