@@ -73,8 +73,8 @@ def flip_rate(name: str, said: Mapping[str, Sequence[Hashable]], cases: pd.DataF
 def differing(said: Sequence[Hashable]) -> float:
     """Return the share of pairs that differ.
 
-    >>> differing("aab"), differing("aa")
-    (0.6666666666666666, 0.0)
+    >>> differing("ab"), differing("aa")
+    (1.0, 0.0)
     """
     pairs = len(said) * (len(said) - 1)
     alike = sum(said.count(one) - 1 for one in said)
