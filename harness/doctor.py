@@ -52,8 +52,7 @@ def examine() -> dict[str, list[dict[str, Any]]]:
         "packages": [package(name, extra) for name, extra in OPTIONAL.items()],
         "machine": [row(name, check()) for name, check in MACHINE.items()],
         "causes": [
-            {**row(name, cause(name, taxonomy)), "domain": taxonomy.domain(name)}
-            for name in taxonomy.causes
+            {**row(name, cause(name)), "domain": taxonomy.domain(name)} for name in taxonomy.causes
         ],
         "decoys": [row(name, injectable(decoy)) for name, decoy in DECOYS.items()],
     }
@@ -67,12 +66,9 @@ def package(name: str, extra: str) -> dict[str, Any]:
         return row(name, Capability(False, f"pip install 'evalharness[{extra}]'"))
 
 
-def cause(name: str, taxonomy: Taxonomy) -> Capability:
+def cause(name: str) -> Capability:
     """Say whether a cause of the taxonomy can be injected here, and why not."""
-    if name in FAULTS:
-        return injectable(FAULTS[name])
-    simulated = not taxonomy.causes[name].injectable_on
-    return Capability(False, "simulated only" if simulated else "no injector yet")
+    return injectable(FAULTS[name]) if name in FAULTS else Capability(False, "no injector yet")
 
 
 def injectable(injection: type[Injection]) -> Capability:

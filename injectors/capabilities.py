@@ -40,7 +40,7 @@ class Capability:
 
 def simulator() -> Capability:
     """Whether what only the simulator can break can be broken for real: never."""
-    return Capability(False, "simulated only: --backend sim")
+    return Capability(False, "--backend sim breaks it")
 
 
 def attempt(

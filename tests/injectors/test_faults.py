@@ -8,12 +8,14 @@ from contextlib import contextmanager
 import pytest
 from pydantic import ValidationError
 
+from cases.errors import ScenarioError
 from cases.taxonomy import Taxonomy
 from injectors import matrix
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.recorder.knobs import DEFAULTS, Knobs
 from injectors.scenario import Scenario
+from injectors.sim.workloads import SIMULATED
 from injectors.workloads import WORKLOADS
 from injectors.workloads.storage import Storage
 
@@ -56,8 +58,25 @@ PARAMETERS = {
     "recompilation_churn": {"every": 5},
     "kernel_regression": {"layers": 2},
     "hidden_slow_read": {"megabytes_per_s": 20},
+    "cpu_low_frequency": {"speed": 0.6},
+    "excessive_small_collectives": {"collectives": 100},
+    "gpu_silicon_variability": {"speed": 0.8},
+    "high_latency_link": {"peer": 1, "latency_us": 500},
+    "numa_misplacement": {"ranks": (0,)},
+    "nvlink_degraded": {"bandwidth_left": 0.5},
+    "power_cap": {"limit_w": 400},
+    "rank_affinity_overlap": {"ranks": (0, 1)},
+    "rank_extra_host_work": {"extra_ms": 5},
+    "roce_flow_control_loss": {"bandwidth_left": 0.3},
+    "too_few_loader_workers": {"workers": 1},
+    "vram_sysmem_spill": {"share": 0.02},
+    "simultaneous_global_drop": {"on_ms": 20, "every_ms": 500},
+    "steady_undersupply_rhythm": {"fetch_ms": 200},
+    "healthy_surface": {"max_num_batched_tokens": 1024},
 }
 ALL = {**FAULTS, **DECOYS}
+SIMULATED_ALONE = sorted(name for name, injection in ALL.items() if "simulator" in injection.needs)
+RECORDED = sorted(ALL.keys() - set(SIMULATED_ALONE))
 
 
 class FakeRun:
@@ -88,7 +107,7 @@ def state(run):
     return {name: run.knobs[name] for name in DEFAULTS}
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", RECORDED)
 def test_acts_and_undoes_itself_on_every_exit(name):
     injection = ALL[name].model_validate(PARAMETERS.get(name, {}))
     run = FakeRun()
@@ -97,6 +116,19 @@ def test_acts_and_undoes_itself_on_every_exit(name):
         assert changed, "nothing was changed"
         raise RuntimeError("broken")
     assert state(run) == DEFAULTS
+
+
+@pytest.mark.parametrize("name", SIMULATED_ALONE)
+def test_what_only_the_simulator_breaks_refuses_a_running_job_by_name(name):
+    injection = ALL[name].model_validate(PARAMETERS.get(name, {}))
+    with pytest.raises(ScenarioError, match=f"{name}.*can only be simulated"):
+        injection.inject(FakeRun())
+    assert injection.simulated is not None
+
+
+def test_every_cause_is_simulated_but_the_one_that_is_paid_before_the_first_step():
+    simulated = {cause for cause, fault in FAULTS.items() if fault.simulated is not None}
+    assert set(Taxonomy.load().causes) - simulated == {"ptx_jit_startup"}
 
 
 @pytest.mark.parametrize("cause", FAULTS)
@@ -130,6 +162,7 @@ def test_needs_are_known_capabilities(name):
 @pytest.mark.parametrize("name", ALL)
 def test_workloads_are_known(name):
     assert set(ALL[name].workloads) <= set(WORKLOADS)
+    assert set(ALL[name].simulated or ()) <= set(SIMULATED)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +188,29 @@ def test_trials_must_be_whole_periods(cause, parameters):
 
 
 @pytest.mark.parametrize("cause", FAULTS)
-def test_witness_can_be_asked_and_is_false_where_nothing_was_recorded(cause, tiny_suite):
+def test_witness_can_be_asked_of_every_case(cause, tiny_suite):
     from cases.bundle import Suite
     from cases.witness import holds
 
     suite = Suite.open(tiny_suite)
-    sql, says = FAULTS[cause].model_validate(PARAMETERS.get(cause, {})).witness()
-    assert says
+    fault = FAULTS[cause].model_validate(PARAMETERS.get(cause, {}))
+    for sql, says in (fault.witness(), fault.simulated_witness()):
+        assert says
+        for case_id in suite.case_ids:
+            assert isinstance(holds(suite.case(case_id), sql), bool)
+
+
+@pytest.mark.parametrize("cause", FAULTS)
+def test_audit_witness_asks_no_reference_run(cause, tiny_suite):
+    from cases.bundle import Suite
+    from cases.witness import holds
+
+    suite = Suite.open(tiny_suite)
+    found = FAULTS[cause].model_validate(PARAMETERS.get(cause, {})).audit_witness()
+    if found is None:
+        return
+    sql, says = found
+    assert says and "reference" not in sql
     for case_id in suite.case_ids:
         assert isinstance(holds(suite.case(case_id), sql), bool)
 

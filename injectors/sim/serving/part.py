@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 from injectors.sim import noise
 from injectors.sim.job import Gpus, Host, Job, Network, Places
 
-HOST_FIELDS = ("hogs", "quota_q16", "frequency_q16", "memory_traffic_q16")
-RANK_FIELDS = ("suspended_q16", "extra_ns", "pinned_hogs")
-RANK_LISTS = ("shared_core", "remote_memory")
+BY_HOST = ("hogs", "frequency_q16", "memory_traffic_q16")  # of Host; its other tables are by rank
+RANK_LISTS = ("shared_core", "remote_memory", "gc_ranks")
 Settings = TypeVar("Settings", Host, Gpus, Network)
 
 
@@ -22,25 +21,27 @@ def engine_part(job: Job, engine: int) -> Job:
     """
     tensor = job.places.tensor
     ranks = range(engine * tensor, (engine + 1) * tensor)
+    tables = [field.name for field in fields(Gpus)]
     return replace(
         job,
         places=Places(ranks=tensor, per_host=tensor, tensor=tensor),
         seed=noise.key(job.seed, "engine", engine) >> 1,
         host=_host(job.host, engine, ranks),
-        gpus=_by_rank(job.gpus, [f.name for f in fields(Gpus)], ranks),
+        gpus=_by_rank(job.gpus, tables, ranks),
         network=_by_rank(job.network, ["nvlink_q16"], ranks),
     )
 
 
 def _host(host: Host, engine: int, ranks: range) -> Host:
-    found = _by_rank(host, RANK_FIELDS, ranks)
-    for name in HOST_FIELDS:
+    tables = [field.name for field in fields(Host) if field.name not in BY_HOST]
+    found = _by_rank(host, tables, ranks)
+    for name in BY_HOST:
         here = getattr(host, name)
         setattr(found, name, {0: here[engine]} if engine in here else {})
     for name in RANK_LISTS:
-        setattr(
-            found, name, tuple(rank - ranks[0] for rank in getattr(host, name) if rank in ranks)
-        )
+        listed = getattr(host, name)
+        if listed is not None:
+            setattr(found, name, tuple(rank - ranks[0] for rank in listed if rank in ranks))
     found.polled_hosts = (0,) if engine in host.polled_hosts else ()
     return found
 

@@ -63,6 +63,7 @@ TRAINING: Broken = (
         "allocator_retry_fragmentation": {"headroom": 0.05},
         "vram_sysmem_spill": {"share": 0.03},
         "nccl_p2p_disabled": {},
+        "nccl_sm_contention": {"blocks": 64},
         "nccl_tuning_regression": {"protocol": "Simple", "channels": 2},
         "process_suspended": {"rank": 6, "stopped_fraction": 0.4, "period_s": 0.3},
         "monitoring_interference": {"agents": 4, "host": 0},
@@ -92,7 +93,6 @@ TWO_HOSTS: Broken = (
         "grad_sync_every_microbatch": {},
         "comm_overlap_lost": {"buckets": 1},
         "nccl_transport_fallback": {},
-        "nccl_sm_contention": {"blocks": 64},
         "cpu_contention_colocated": {"processes": 900, "host": 1},
         "cgroup_cpu_throttle": {"cores": 0.3, "rank": 9},
         "network_congestion": {"source": None, "flows": 6},
@@ -176,7 +176,7 @@ PIPELINE: Broken = (
     {
         "workload": "pipeline_transformer",
         "machine": "h100",
-        "ranks": 4,
+        "ranks": 8,
         "parameters": {"hidden": 2048, "heads": 16, "layers": 8, "micro_batch": 2, "pipeline": 4},
     },
     {"pp_stage_imbalance": {"layers": 2}},
@@ -227,6 +227,24 @@ CLICKS: Broken = (
         "numa_misplacement": {"ranks": (0, 1, 2)},
     },
 )
+PREFIXES: Broken = (
+    {
+        "workload": "llm_serving",
+        "machine": "a100",
+        "ranks": 4,
+        "steps": 20,
+        "parameters": {
+            "engines": 4,
+            "prompt_tokens": 1024,
+            "prefix_share": 0.85,
+            "generation_tokens": 64,
+            "tenants": 96,
+            "max_concurrency": 96,
+            "document_share": 0,
+        },
+    },
+    {"prefix_cache_routing_miss": {"share": 1.0}},
+)
 SERVER: Broken = (
     {
         "workload": "llm_serving",
@@ -246,7 +264,6 @@ SERVER: Broken = (
     {
         "kv_cache_preemption": {"kv_blocks": 300},
         "kv_cache_disabled": {"share": 0.2},
-        "prefix_cache_routing_miss": {"share": 1.0},
         "decode_batch_kv_limited": {"kv_blocks": 300},
         "prefill_decode_interference": {"share": 1.0},
         "unbatched_decoding": {"max_num_seqs": 4},
@@ -268,22 +285,29 @@ JOBS: dict[str, Broken] = {
     "images": IMAGES,
     "clicks": CLICKS,
 }
-ALL = {**JOBS, "server": SERVER}
+SERVERS: dict[str, Broken] = {"server": SERVER, "prefixes": PREFIXES}
+ALL = {**JOBS, **SERVERS}
 BROKEN = [(name, cause) for name, (_, faults) in ALL.items() for cause in faults]
 SEED = 77
 
 
-def scenario_of(name: str, *causes: str) -> Scenario:
-    """The scenario of a job with some of the faults that are listed for it."""
+def scenario_of(name: str, *causes: str, **changed: Any) -> Scenario:
+    """The scenario of a job with some of the faults that are listed for it.
+
+    `changed`: other ranks, steps or parameters of the workload.
+    """
     job, faults = ALL[name]
     arms = {cause: {"fault": cause, "parameters": faults[cause]} for cause in causes}
-    given: dict[str, Any] = {"steps": 24, "profiled_steps": 2, "arms": arms, **job}
+    given: dict[str, Any] = {"name": name, "steps": 24, "profiled_steps": 2, "arms": arms, **job}
+    given |= {key: value for key, value in changed.items() if key in Scenario.model_fields}
+    sizes = {key: value for key, value in changed.items() if key not in Scenario.model_fields}
+    given["parameters"] = {**given["parameters"], **sizes}
     plans = (TWIN, *(CasePlan(arm=cause) for cause in causes))
-    return Scenario.model_validate({**given, "name": name, "cases": plans})
+    return Scenario.model_validate({**given, "cases": plans})
 
 
-def job_of(name: str) -> Job:
-    return set_up(scenario_of(name), SEED)
+def job_of(name: str, **changed: Any) -> Job:
+    return set_up(scenario_of(name, **changed), SEED)
 
 
 def test_every_simulated_cause_has_a_job() -> None:
@@ -360,11 +384,27 @@ def test_faults_are_proven_and_their_witnesses_hold(name: str, folder: Path) -> 
     assert len(line.made) == 1 + len(JOBS[name][1])
 
 
-@pytest.mark.parametrize("cause", SERVER[1])
-def test_faults_of_servers_cost_time(cause: str) -> None:
-    fault, job = scenario_of("server", cause).faults()[cause], job_of("server")
+@pytest.mark.parametrize("name", ["training", "images"])
+def test_audits_tell_the_fault_without_a_reference_run(name: str, folder: Path) -> None:
+    causes = [
+        cause for cause, parameters in JOBS[name][1].items()
+        if FAULTS[cause].model_validate(parameters).audit_witness() is not None
+        and cause != "dataloader_cpu_bound"  # of few ranks with many cores: not told without one
+    ]  # fmt: skip
+    group = Group(scenario_of(name, *causes, question="audit"))
+    audits = folder / "audits"
+    line = write_group(
+        group.make(), group.digest, Places(audits / "suites" / name, audits / "labels" / name)
+    )
+    assert not line.refused
+    assert len(line.made) == 1 + len(causes)
+
+
+@pytest.mark.parametrize(("name", "cause"), [case for case in BROKEN if case[0] in SERVERS])
+def test_faults_of_servers_cost_time(name: str, cause: str) -> None:
+    fault, job = scenario_of(name, cause).faults()[cause], job_of(name)
     fault.perturb(job)
-    assert measure(job) > FAULTY_ABOVE * measure(job_of("server"))
+    assert measure(job) > FAULTY_ABOVE * measure(job_of(name))
 
 
 # Odd but healthy.
@@ -430,17 +470,19 @@ def test_slowing_a_collective_that_is_hidden_costs_exactly_nothing() -> None:
     job = job_of("training")
     job.gpus.overlap_q16 = job.gpus.contention_q16 = 0
     program = compiled(job)
-    usual = seconds(job, program)
     buckets = [
         i for i, op in enumerate(program.ops)
         if op.kind == Kind.COLLECTIVE and op.stream == Stream.DATA_PARALLEL and "bucket" in op.path
     ]  # fmt: skip
-    second = program.ops[buckets[1]]
-    program.ops[buckets[1]] = replace(second, memory_ns=second.memory_ns * 3 // 2)
-    assert seconds(job, program) == usual
-    last = program.ops[buckets[-1]]
-    program.ops[buckets[-1]] = replace(last, memory_ns=last.memory_ns * 3 // 2)
-    assert seconds(job, program) > usual
+
+    def with_longer(number: int) -> float:
+        ops = list(program.ops)
+        ops[number] = replace(ops[number], memory_ns=ops[number].memory_ns * 3)
+        return seconds(job, replace(program, ops=ops))
+
+    usual = seconds(job, program)
+    assert with_longer(buckets[1]) == usual
+    assert with_longer(buckets[-1]) > 1.02 * usual
 
 
 def test_data_parallel_ranks_have_equal_backward_times() -> None:
@@ -455,22 +497,22 @@ def test_data_parallel_ranks_have_equal_backward_times() -> None:
     assert backward.max() < 1.1 * backward.min()
 
 
-def test_a_pipelines_bubble_is_near_its_stages_less_one_over_its_micro_batches() -> None:
-    stages, micro_batches = 4, 8
-    job = job_of("pipeline")
-    run = run_of(job)
+@pytest.mark.parametrize("micro_batches", [4, 8, 16])
+def test_a_pipelines_bubble_is_near_its_stages_less_one_over_its_micro_batches(
+    micro_batches: int,
+) -> None:
+    # 31 layers and the output of four stages are about equal.
+    sizes = {"layers": 31, "micro_batch": 4, "accumulation": micro_batches}
+    run = run_of(job_of("pipeline", ranks=4, **sizes))
     busy = np.stack([state.kernels_ns for state in run.devices])[2:].mean()
     idle = run.step_ns[2:].mean() / busy - 1
-    assert idle == pytest.approx((stages - 1) / micro_batches, rel=0.35)
+    assert idle == pytest.approx((4 - 1) / micro_batches, abs=0.06)
 
 
 def test_a_launch_bound_step_hardly_grows_with_the_batch() -> None:
     def step_s(micro_batch: int, hidden: int) -> float:
-        job, _ = SMALL_GRADIENTS
-        sizes = {**job["parameters"], "micro_batch": micro_batch, "hidden": hidden}
-        given = {**job, "ranks": 1, "steps": 24, "profiled_steps": 2, "parameters": sizes}
-        plans = {"name": "bound", "arms": {}, "cases": (TWIN,)}
-        return measure(set_up(Scenario.model_validate({**given, **plans}), SEED))
+        sizes = {"micro_batch": micro_batch, "hidden": hidden}
+        return measure(job_of("small-gradients", ranks=1, steps=24, **sizes))
 
     assert step_s(4, hidden=256) < 1.1 * step_s(1, hidden=256)
     assert step_s(16, hidden=2048) > 2 * step_s(4, hidden=2048)

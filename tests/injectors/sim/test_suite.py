@@ -123,13 +123,15 @@ def test_splits_are_of_whole_groups_and_all_are_there(scenarios: list[Scenario])
     assert splits["train"] > len(names) / 3
 
 
-def test_the_small_suite_has_every_kind_of_workload_of_the_large_one(
+def test_the_small_suite_has_workloads_of_the_large_one_that_take_one_seed(
     scenarios: list[Scenario],
 ) -> None:
     small = [group.scenario for group in smoke()]
     assert len(small) <= 15
     of = [{s.workload.partition("_")[2] or s.workload for s in some} for some in (small, scenarios)]
-    assert of[0] <= of[1] and {s.build_workload().kind for s in small} == {"training", "inference"}
+    assert of[0] <= of[1]
+    # A server's labels take 20 seeds each, too long for a suite that is built in seconds.
+    assert {s.build_workload().kind for s in small} == {"training"}
 
 
 def test_composition_is_the_same_again_and_another_under_a_private_seed(

@@ -9,7 +9,7 @@ from cases.errors import ScenarioError
 from cases.tables import TABLES, to_arrow
 from cases.taxonomy import Taxonomy
 from injectors.scenario import Withheld
-from injectors.sim.left_over import averaged, one_sample, shift_hosts
+from injectors.sim.left_over import one_sample, overall, shift_hosts
 from injectors.sim.withheld import CANDIDATES, PATTERNS, withhold
 
 TAXONOMY = Taxonomy.load()
@@ -72,7 +72,8 @@ def there(run: RunData) -> set[str]:
         for column in frame
         if frame[column].notna().any()
     }
-    if run.tables["logs"]["message"].str.startswith("step ").all():
+    logs = run.tables.get("logs")
+    if logs is not None and logs["message"].str.startswith("step ").all():
         found.discard("logs.message")  # progress tells nothing but the steps' length
     return found | ({"trace_events.duration_ns"} if run.traces else set())
 
@@ -82,9 +83,10 @@ def test_every_way_that_scenarios_know_has_a_pattern_and_candidates():
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_the_taxonomy_names_the_same_candidates(name):
-    gap = TAXONOMY.insufficient[name]
-    assert CANDIDATES[name] == gap.candidates
+def test_the_taxonomy_names_the_candidates_but_one_that_costs_too_much(name):
+    named = TAXONOMY.insufficient[name].candidates
+    assert CANDIDATES[name] == tuple(c for c in named if c != "nccl_transport_fallback")
+    assert len(CANDIDATES[name]) > 1
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -113,19 +115,29 @@ def test_something_is_missing_and_the_recording_is_not_changed(name):
 
 
 @pytest.mark.parametrize("name", [n for n in OWN if n != "no_baseline_single_gpu"])
-def test_steps_are_averaged_without_phases(name):
+def test_of_steps_the_mean_is_left_that_all_ranks_share(name):
     steps = withhold(recording(), name).tables["steps"]
     assert {*steps} == {"rank", "step", "span", "start_ns", "duration_ns", "tokens"}
-    assert (steps["span"] > 1).any()
+    assert steps["rank"].is_unique and steps["duration_ns"].nunique() == 1
+    assert steps["span"].eq(40).all()
 
 
-def test_an_average_leaves_the_first_step_out_and_keeps_the_sum():
-    whole = recording(ranks=1, steps=41)
-    own = averaged(whole, 20).tables["steps"]
-    assert own["span"].tolist() == [19, 20, 1]
-    assert own["step"].tolist() == [19, 39, 40]
-    # Durations are 10 n + 1: the mean of n = 1..19 is 10.
-    assert own["duration_ns"].tolist() == [101, 296, 401]
+def test_the_mean_leaves_the_first_step_out():
+    own = overall(recording(ranks=2, steps=41)).tables["steps"]
+    # Durations are 10 n + rank + 1: over n = 1..40 and both ranks their mean is 206.5.
+    assert own["duration_ns"].tolist() == [206, 206]
+    assert own["step"].tolist() == [40, 40]
+    assert own["start_ns"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", [n for n in OWN if n != "no_baseline_single_gpu"])
+def test_nothing_says_how_long_it_took_in_another_way(name):
+    left = withhold(recording(), name)
+    if "runtime" in left.tables:
+        assert left.tables["runtime"][["time_ns", "duration_ns"]].isna().all(axis=None)
+    if "logs" in left.tables:
+        assert left.tables["logs"]["time_ns"].isna().all()
+        assert not left.tables["logs"]["message"].str.startswith("step ").any()
 
 
 def test_one_sample_adds_counters_up_and_keeps_a_level_of_the_middle():
