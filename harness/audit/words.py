@@ -32,6 +32,7 @@ ALLOWED = re.compile(
     r"anomaly_mode|(?:is|set)_anomaly\w*enabled|"  # every backward asks for autograd's debug mode
     r"graph_capture_health_check|"  # every optimizer step of torch
     r"clocks_throttle_reasons|"  # NVML's old name of event reasons
+    r"cpu:gloo,cuda:nccl|cuda:nccl|"  # torch's name of the backends of a process group
     r"page[ _-]?faults?|"  # a counter of the kernel
     r"fault[_ ]?toleran\w*",  # torchrun's and torchft's banners
     re.IGNORECASE,
