@@ -191,11 +191,13 @@ class Group:
             "witness": self._witness(own),
         }
 
+    def _told_by(self, fault: InjectedFault) -> tuple[str, str]:
+        """The twin of a recorded job has a recorded job's signals, and its witness."""
+        return fault.simulated_witness() if self.scenario.simulated_only else fault.witness()
+
     def _witness(self, faults: Sequence[InjectedFault]) -> Witness:
         audit = self.scenario.question == "audit"
-        queries = [
-            fault.audit_witness() if audit else fault.simulated_witness() for fault in faults
-        ]
+        queries = [fault.audit_witness() if audit else self._told_by(fault) for fault in faults]
         return witness_of([query for query in queries if query is not None])
 
     def scenario_of(self, number: int, plan: CasePlan) -> Scenario | str:
