@@ -62,8 +62,8 @@ class DataloaderCpuBound(Fault):
                    < (SELECT greatest(0.15, 0.02 * max(cores)) * (max(time_ns) - min(time_ns))
                       FROM host)
                AND (SELECT min(affinity) FROM processes WHERE role = 'loader_worker')
-                   >= (SELECT min(affinity) FROM processes WHERE role = 'rank')
+                   >= (SELECT least(min(affinity), 4) FROM processes WHERE role = 'rank')
             """,
-            "loader workers compute for most of each batch on as many cores as the ranks have,"
-            " which nobody else takes, and ranks wait for batches",
+            "loader workers compute for most of each batch on as many cores as the ranks have, or"
+            " on four, which nobody else takes, and ranks wait for batches",
         )
