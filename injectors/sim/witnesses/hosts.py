@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from injectors.sim.witnesses.losses import LOSS, SLOWER
+from injectors.sim.witnesses.losses import LATE, LOSS, SLOWER
 
 # Samples of a process count what has grown since the one before.
 _RATES = """
@@ -128,11 +128,13 @@ HOSTS: dict[str, tuple[str, str]] = {
         SELECT {SLOWER} AND count(*) > 0
            AND (SELECT count(*) = 0 FROM {HOSTS_COMPARED} WHERE busy > was_busy + 0.5)
         FROM {WORK_COMPARED} AS own
-        WHERE longer > 1.07 AND longer > 1.05 * (SELECT min(longer) FROM {WORK_COMPARED} AS near
-                                                 WHERE near.host = own.host)
+        WHERE rank IN {LATE} AND longer > 1.07
+          AND longer > 1.05 * (SELECT min(longer) FROM {WORK_COMPARED} AS near
+                               WHERE near.host = own.host)
         """,
         "batches cost the workers of some ranks more CPU time than in the reference and than those"
-        " of others on the host, with no foreign process at work",
+        " of others on the host, with no foreign process at work, and these ranks keep others"
+        " waiting",
     ),
     "cpu_low_frequency": (
         f"""

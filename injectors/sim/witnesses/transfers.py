@@ -30,32 +30,32 @@ _KINDS = f"""
                   (SELECT count(DISTINCT step) FROM {{0}}steps) AS steps
            FROM {_TRANSFERS} GROUP BY {KIND}, step) GROUP BY {KIND})
 """
-# Kinds of this run that the reference has, too. Each run is worked out once and by itself: what
-# DuckDB makes of the whole where few columns are asked for takes minutes.
-KINDS = f"""
-    (WITH now AS MATERIALIZED {_KINDS.format("")}, was AS MATERIALIZED {_KINDS.format("reference.")}
-     SELECT {KIND}, now.ns, was.ns AS was_ns, now.ns / was.ns AS longer, now.sum_ns,
+# Kinds of this run that the reference has, too: what the conditions below call `kinds`. A query
+# begins with it, so that it is worked out once.
+WITH_KINDS = f"""
+    WITH kinds AS MATERIALIZED
+    (SELECT {KIND}, now.ns, was.ns AS was_ns, now.ns / was.ns AS longer, now.sum_ns,
             now.sum_ns * (1 - was.ns / now.ns) AS grown_ns, now.spread, was.spread AS was_spread
-     FROM now JOIN was USING ({KIND}))
+     FROM {_KINDS.format("")} AS now JOIN {_KINDS.format("reference.")} AS was USING ({KIND}))
 """
 # Steps are longer, and transfers of the same kinds are, by what makes up much of the loss.
 GROWN = f"""(
     {SLOWER} AND (SELECT sum(sum_ns) > 1.06 * sum(sum_ns - grown_ns)
-                         AND sum(grown_ns) > 0.25 * {LOSS} FROM {KINDS}))"""
+                         AND sum(grown_ns) > 0.25 * {LOSS} FROM kinds))"""
 # How far from steady the longer ones are over steps, over what they were.
-UNSTEADY = f"""(
-    SELECT coalesce(sum(grown_ns * spread / was_spread) / sum(grown_ns), 1) FROM {KINDS}
+UNSTEADY = """(
+    SELECT coalesce(sum(grown_ns * spread / was_spread) / sum(grown_ns), 1) FROM kinds
     WHERE grown_ns > 0)"""
 # Of the longer kinds of one operation the smallest has grown by about as much as the largest.
-ALIKE = f"""(
+ALIKE = """(
     SELECT count(*) > 0 FROM
         (SELECT min(bytes) AS small, arg_min(ns - was_ns, bytes) AS of_small,
                 max(bytes) AS large, arg_max(ns - was_ns, bytes) AS of_large
-         FROM {KINDS} WHERE longer > 1.03 GROUP BY op)
+         FROM kinds WHERE longer > 1.03 GROUP BY op)
     WHERE small < 0.6 * large AND of_small > 0.5 * (1 + small / large) * of_large)"""
 # Of the large transfers of one group some are longer and others are not.
-SOME_ONLY = f"""(
-    SELECT count(*) > 0 FROM (SELECT max(longer) AS most, min(longer) AS least FROM {KINDS}
+SOME_ONLY = """(
+    SELECT count(*) > 0 FROM (SELECT max(longer) AS most, min(longer) AS least FROM kinds
                               WHERE bytes > 1e6 GROUP BY process_group, op)
     WHERE most > 1.1 AND least < 1.03)"""
 

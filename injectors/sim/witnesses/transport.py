@@ -11,6 +11,7 @@ from injectors.sim.witnesses.transfers import (
     HOSTS,
     SOME_ONLY,
     UNSTEADY,
+    WITH_KINDS,
 )
 
 STEADY = f"{UNSTEADY} < 1.2"
@@ -40,18 +41,21 @@ LANES = """(
 
 TRANSPORT: dict[str, tuple[str, str]] = {
     "network_congestion": (
-        f"SELECT {GROWN} AND {UNSTEADY} > 1.25 AND {AS_BEFORE} AND {DROPPED} = 0",
+        f"{WITH_KINDS} SELECT {GROWN} AND {UNSTEADY} > 1.25 AND {AS_BEFORE} AND {DROPPED} = 0",
         "transfers take longer than in the reference in some steps and not in others, by the same"
         " transports and settings",
     ),
     "slow_link": (
-        f"SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED} AND {FULL_QUEUES} > 0",
+        f"""
+        {WITH_KINDS} SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED}
+           AND {FULL_QUEUES} > 0
+        """,
         "transfers take longer in all steps while more bytes wait in a host's send queues, with"
         " the same transports and settings and nothing lost",
     ),
     "nic_degraded": (
         f"""
-        SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED}
+        {WITH_KINDS} SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED}
            AND {HOSTS} > 2 AND {FULL_QUEUES} > 1
         """,
         "transfers take longer in all steps while more bytes wait in the send queues of a host and"
@@ -59,7 +63,7 @@ TRANSPORT: dict[str, tuple[str, str]] = {
     ),
     "high_latency_link": (
         f"""
-        SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED}
+        {WITH_KINDS} SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED}
            AND {FULL_QUEUES} = 0 AND {ALIKE}
         """,
         "small transfers have become longer by as much as large ones, in all steps, and no queue"
@@ -67,7 +71,7 @@ TRANSPORT: dict[str, tuple[str, str]] = {
     ),
     "roce_flow_control_loss": (
         f"""
-        SELECT {GROWN} AND {AS_BEFORE}
+        {WITH_KINDS} SELECT {GROWN} AND {AS_BEFORE}
            AND (SELECT count(*) > 1 FROM
                 (SELECT host FROM network JOIN
                  (SELECT DISTINCT rank, host FROM processes WHERE role = 'rank') USING (rank)
@@ -77,7 +81,7 @@ TRANSPORT: dict[str, tuple[str, str]] = {
     ),
     "lossy_link": (
         f"""
-        SELECT {GROWN} AND {AS_BEFORE} AND {DROPPED} = 0
+        {WITH_KINDS} SELECT {GROWN} AND {AS_BEFORE} AND {DROPPED} = 0
            AND {RESENT.format("")} > 0.003
            AND {RESENT.format("")} > 4 * {RESENT.format("reference.")}
         """,
@@ -85,28 +89,29 @@ TRANSPORT: dict[str, tuple[str, str]] = {
         " the reference's share, and no interface drops packets itself",
     ),
     "nccl_transport_fallback": (
-        f"SELECT {GROWN} AND {OVER_SOCKETS}",
+        f"{WITH_KINDS} SELECT {GROWN} AND {OVER_SOCKETS}",
         "NCCL's channels go over sockets, which they did not in the reference, and transfers take"
         " longer",
     ),
     "nccl_p2p_disabled": (
-        f"SELECT {GROWN} AND {OVER_MEMORY} AND NOT {OVER_SOCKETS}",
+        f"{WITH_KINDS} SELECT {GROWN} AND {OVER_MEMORY} AND NOT {OVER_SOCKETS}",
         "NCCL's channels within hosts go over host memory, which they did not in the reference,"
         " and transfers take longer",
     ),
     "nccl_tuning_regression": (
-        f"SELECT {GROWN} AND {SETTING} AND NOT {OVER_SOCKETS} AND NOT {OVER_MEMORY}",
+        f"{WITH_KINDS} SELECT {GROWN} AND {SETTING} AND NOT {OVER_SOCKETS} AND NOT {OVER_MEMORY}",
         "NCCL was told an algorithm, a protocol or a number of channels, which it was not in the"
         " reference, and transfers take longer over the same transports",
     ),
     "nccl_sm_contention": (
-        f"SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED} AND {SOME_ONLY}",
+        f"{WITH_KINDS} SELECT {GROWN} AND {STEADY} AND {AS_BEFORE} AND {ARRIVED} AND {SOME_ONLY}",
         "transfers that run beside computation take longer in all steps, others of the same group"
         " are as long as in the reference",
     ),
     "nvlink_degraded": (
         f"""
-        SELECT {SLOWER} AND {AS_BEFORE} AND {LANES.format("")} = {LANES.format("reference.")}
+        {WITH_KINDS} SELECT {SLOWER} AND {AS_BEFORE}
+           AND {LANES.format("")} = {LANES.format("reference.")}
            AND ({UNLINKED}
                 OR {GROWN} AND {STEADY} AND NOT {ALIKE} AND {ARRIVED} AND {FULL_QUEUES} = 0)
         """,
