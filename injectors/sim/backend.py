@@ -30,7 +30,7 @@ from injectors.sim.job import Job
 from injectors.sim.made import MadeCase, MadeGroup
 from injectors.sim.public import describe, sampled_ranks
 from injectors.sim.recording import measure, perturb, record, set_up
-from injectors.sim.releases import release
+from injectors.sim.releases import release, upgraded
 from injectors.sim.withheld import withhold
 
 VERSION = 1  # raised when the same scenario gives other cases
@@ -53,7 +53,7 @@ class Group:
     aims: tuple[Aim, ...] = ()
     _seconds: dict[tuple[str, ...], tuple[float, ...]] = field(default_factory=dict)
     _slowdowns: dict[str, float] = field(default_factory=dict)
-    _runs: dict[str, tuple[Job, tuple[RunData, float]]] = field(default_factory=dict)
+    _twin_run: list[tuple[Job, tuple[RunData, float]]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -97,6 +97,17 @@ class Group:
             perturb(job, injection)
         return job
 
+    def case_job(self, number: int, injections: Iterable[Injection] = ()) -> Job:
+        """Return the job of a case.
+
+        Where signals are withheld, other versions than the reference run's prove nothing: all
+        cases have them.
+        """
+        job = self.job(f"case-{number}", injections)
+        if self.scenario.cases[number].withhold != "nothing":
+            job.versions = upgraded(release(self.key))
+        return job
+
     def _make(self, number: int, plan: CasePlan, twin: str | None) -> MadeCase | str:
         scenario = self.scenario_of(number, plan)
         if isinstance(scenario, str):
@@ -106,7 +117,7 @@ class Group:
         verdict = counterfactual.judge(seconds, len(injections))
         if isinstance(verdict, str):
             return verdict
-        job, run = self._recorded(f"case-{number}", injections)
+        job, run = self._recorded(number, injections)
         # A faulty recording is held against its twin, a healthy one against its reference.
         against = self._twin_seconds if verdict.faults else self.reference[1]
         ratio = run[1] / against
@@ -213,7 +224,7 @@ class Group:
         """How slow a case would look: the run that would be shipped over the reference run."""
         known = f"{number} {arm.model_dump_json()}"
         if known not in self._slowdowns:
-            seconds = measure(self.job(f"case-{number}", [arm.injection()]))
+            seconds = measure(self.case_job(number, [arm.injection()]))
             self._slowdowns[known] = seconds / self.reference[1]
         return self._slowdowns[known]
 
@@ -246,22 +257,29 @@ class Group:
         return job
 
     def _recorded(
-        self, what: str, injections: Sequence[Injection] = ()
+        self, number: int, injections: Sequence[Injection] = ()
     ) -> tuple[Job, tuple[RunData, float]]:
-        if what not in self._runs:
-            job = self.job(what, injections)
-            sampled = sampled_ranks(job.places, self.key, min(TRACED_RANKS, job.places.ranks))
-            self._runs[what] = job, record(job, sampled)
-        return self._runs[what] if what == self._twin else self._runs.pop(what)
+        """What is recorded of a case; the twin's run is kept, as others are held against it."""
+        if number == self._twin and self._twin_run:
+            return self._twin_run[0]
+        job = self.case_job(number, injections)
+        found = job, record(job, self._sampled(job))
+        if number == self._twin:
+            self._twin_run.append(found)
+        return found
+
+    def _sampled(self, job: Job) -> tuple[int, ...]:
+        return sampled_ranks(job.places, self.key, min(TRACED_RANKS, job.places.ranks))
 
     @cached_property
     def reference(self) -> tuple[RunData, float]:
         """The reference run, with the measure that labels compare."""
-        return self._recorded("reference")[1]
+        job = self.job("reference")
+        return record(job, self._sampled(job))
 
     @property
-    def _twin(self) -> str:
-        return f"case-{self.scenario.cases.index(TWIN)}"
+    def _twin(self) -> int:
+        return self.scenario.cases.index(TWIN)
 
     @property
     def _twin_seconds(self) -> float:

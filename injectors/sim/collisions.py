@@ -55,7 +55,7 @@ def _runs(group: Group, pattern: Withheld) -> Iterator[tuple[str, RunData]]:
         scenario = group.scenario_of(number, plan)
         if plan == TWIN or isinstance(scenario, str):
             continue
-        job = group.job(f"case-{number}", scenario.injections(plan.arm))
+        job = group.case_job(number, scenario.injections(plan.arm))
         traced = min(TRACED_RANKS, job.places.ranks) if pattern in WITH_TRACES else 0
         sampled = sampled_ranks(job.places, group.key, traced) if traced else ()
         yield plan.arm, withhold(record(job, sampled)[0], pattern)

@@ -48,8 +48,8 @@ def perturb(job: Job, injection: Injection) -> None:
 
 
 def compiled(job: Job) -> Program:
-    """Write the job's step as an op program; it is the same for all seeds."""
-    return PROGRAMS.get(repr(replace(job, seed=0)), lambda: _compiled(job))
+    """Write the job's step as an op program; it is the same for all seeds and versions."""
+    return PROGRAMS.get(repr(replace(job, seed=0, versions={})), lambda: _compiled(job))
 
 
 def _compiled(job: Job) -> Program:
