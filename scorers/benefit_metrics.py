@@ -12,7 +12,7 @@ from scorers.benefit import NAMES, WEIGHTS
 from scorers.combined import Part, combined_bounds
 from scorers.intervals import LEVEL
 from scorers.metric import NO_CASE, PREVALENCE, Metric
-from scorers.rate_metrics import codes
+from scorers.rate_metrics import codes, count_groups
 
 # (coefficient, column, verdict of the cases that count)
 Terms = Sequence[tuple[float, str, str | None]]
@@ -62,7 +62,7 @@ def _combined(name: str, terms: Terms, cases: pd.DataFrame, level: float) -> Met
     bounds = combined_bounds(parts, len(cases["group"].cat.categories), level)
     n = sum(int(kept.sum()) for kept in rows.values())
     # The scarcest kind of case decides how much the groups can tell.
-    count = min(len(np.unique(groups[kept])) for kept in rows.values())
+    count = min(count_groups(groups[kept]) for kept in rows.values())
     return Metric.bounded(name, value, bounds, n, count)
 
 

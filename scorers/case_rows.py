@@ -17,6 +17,7 @@ from scorers.settling import Judgement
 RANKING = ("top1", "top1_wrong", "ac_at_3", "mrr")
 UNRANKED = (float("nan"),) * len(RANKING)
 NOTHING = (0.0,) * len(RANKING)
+NONE = [0] * len(LEVELS)
 CASE_COLUMNS = [
     "case_id",
     "group",
@@ -60,6 +61,7 @@ def case_row(
         tree: The tree of causes.
     """
     diagnosis, findings = response.diagnosis, response.findings
+    right, wrong = _count(said) if said else (NONE, NONE)
     return (
         label.case_id,
         label.group,
@@ -77,9 +79,9 @@ def case_row(
         brier(findings, label, judgement),
         *(_ranks(findings, judgement) if label.verdict == "faulty" else UNRANKED),
         len(named),
-        *_count(named, True),
-        *_count(said, True),
-        *_count(said, False),
+        *(_count(named)[0] if named else NONE),
+        *right,
+        *wrong,
         *benefit.benefits(label, findings, judgement, tree),
     )
 
@@ -102,8 +104,7 @@ def _ranks(findings: Sequence[Finding], judgement: Judgement) -> tuple[float, ..
     return first[0], wrong, accuracy_at(3, by_fault), reciprocal_rank(first)
 
 
-def _count(rows: Sequence[Flags], flag: bool) -> list[int]:
-    """Count at each of LEVELS how many rows have `flag`."""
-    if not rows:
-        return [0] * len(LEVELS)
-    return [level.count(flag) for level in zip(*rows, strict=True)]
+def _count(rows: Sequence[Flags]) -> tuple[list[int], list[int]]:
+    """Count at each of LEVELS how many rows are right, and how many are wrong."""
+    levels = list(zip(*rows, strict=True))
+    return [level.count(True) for level in levels], [level.count(False) for level in levels]

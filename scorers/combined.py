@@ -42,7 +42,7 @@ def combined_bounds(parts: Sequence[Part], group_count: int, level: float = LEVE
         group_count: How many groups there are, present in a part or not.
         level: Coverage.
     """
-    absent = too_few(min(len(np.unique(part.groups)) for part in parts))
+    absent = too_few(min(int(np.count_nonzero(np.bincount(part.groups))) for part in parts))
     if absent:
         return absent
     value, down, up = 0.0, [], []

@@ -13,9 +13,6 @@ from scorers.settling import Judgement
 from scorers.windows import onset_error, overlap
 
 FAULT_COLUMNS = [
-    "case_id",
-    "group",
-    "split",
     "cause",
     "domain",
     "mechanism",
@@ -55,9 +52,6 @@ def fault_rows(
         i, bucket = judgement.blamed[j], judgement.buckets[j]
         rows.append(
             (
-                label.case_id,
-                label.group,
-                label.split,
                 fault.cause,
                 domain,
                 mechanism,

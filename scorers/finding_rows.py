@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scorers.inputs import Label, Response
+from scorers.inputs import Response
 from scorers.levels import RIGHT, Flags
 from scorers.lineage import Lineage
 from scorers.settling import Judgement
 
 FINDING_COLUMNS = [
-    "case_id",
-    "group",
-    "split",
-    "verdict",
     "cause",
     "domain",
     "role",
@@ -26,7 +22,6 @@ FINDING_COLUMNS = [
 
 
 def finding_rows(
-    label: Label,
     response: Response,
     judgement: Judgement,
     said: Sequence[Flags],
@@ -35,7 +30,6 @@ def finding_rows(
     """Return the values of FINDING_COLUMNS for each finding.
 
     Args:
-        label: What is true.
         response: What came back.
         judgement: Of all findings.
         said: For each finding at which levels it is right.
@@ -44,10 +38,6 @@ def finding_rows(
     supported = response.supported or (None,) * len(response.findings)
     return [
         (
-            label.case_id,
-            label.group,
-            label.split,
-            label.verdict,
             finding.cause,
             tree.path(finding.cause)[0],
             finding.role,

@@ -23,7 +23,10 @@ def judge(findings: Sequence[Finding], label: Label, taxonomy: Tree) -> Judgemen
     tree = Lineage.of(taxonomy)
     result = settle(findings, label, tree)
     if label.verdict != "faulty":
-        result.kinds[:] = [_without_fault(finding, label) for finding in findings]
+        if not label.decoys:
+            result.kinds[:] = ["other"] * len(findings)
+        else:
+            result.kinds[:] = [_without_fault(finding, label) for finding in findings]
         return result
     closeness: dict[int, list[str]] = {}
     for i, status in enumerate(result.statuses):
@@ -78,5 +81,5 @@ def misattribution(finding: Finding, fault: Fault, label: Label, tree: Lineage) 
 
 
 def _without_fault(finding: Finding, label: Label) -> str:
-    looks = label.decoys and any(finding.cause in decoy.looks_like for decoy in label.decoys)
+    looks = any(finding.cause in decoy.looks_like for decoy in label.decoys)
     return "decoy" if looks else "other"

@@ -2,100 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from cases.schema import Fault, Finding
 from scorers.lineage import Lineage
-from scorers.settling import Status
+from scorers.settling import Judgement, Status
 
-# Depth in the tree that a level compares; the last one compares the place as well.
-DEPTHS = {"domain": 0, "mechanism": 1, "cause": 2}
-LEVELS = (*DEPTHS, "cause_and_locus")
+LEVELS = ("domain", "mechanism", "cause", "cause_and_locus")
 RIGHT = tuple(f"right_{level}" for level in LEVELS)
 
+# True, False, or None where a finding says nothing, at each of LEVELS.
 Flags = tuple[bool | None, ...]
 NOWHERE: Flags = (None,) * len(LEVELS)
 WRONG: Flags = (False,) * len(LEVELS)
+PLACED: dict[Status, bool | None] = {"true": True, "false": False, "coarse": None}
 
 
-def credited(
-    findings: Sequence[Finding],
-    faults: Sequence[Fault],
-    buckets: Sequence[str],
-    tree: Lineage,
-) -> list[Flags]:
-    """Say for each fault at which LEVELS a root finding names it; the last one is `found`.
-
-    What is right for one member of a redundancy group is right for all.
-    """
-    if not faults:
-        return []
-    roots = [tree.path(finding.cause) for finding in findings if finding.role == "root"]
-    # What a root names at each depth.
-    said = [{path[depth] for path in roots if len(path) > depth} for depth in DEPTHS.values()]
-    named: list[Flags] = []
-    for fault, bucket in zip(faults, buckets, strict=True):
-        right = tree.relations(fault).keys()
-        named.append((*(not names.isdisjoint(right) for names in said), bucket == "found"))
-    return _shared(named, faults)
-
-
-def _shared(named: list[Flags], faults: Sequence[Fault]) -> list[Flags]:
-    """Give each member of a redundancy group what is right for any of them."""
-    groups: dict[str, list[Flags]] = {}
-    if all(fault.redundancy_group is None for fault in faults):
-        return named
-    for fault, flags in zip(faults, named, strict=True):
-        if fault.redundancy_group is not None:
-            groups.setdefault(fault.redundancy_group, []).append(flags)
-    joint = {
-        group: tuple(any(level) for level in zip(*flags, strict=True))
-        for group, flags in groups.items()
-    }
-    return [
-        flags if fault.redundancy_group is None else joint[fault.redundancy_group]
-        for fault, flags in zip(faults, named, strict=True)
-    ]
-
-
-def finding_levels(
-    findings: Sequence[Finding],
-    statuses: Sequence[Status],
-    right: Sequence[Mapping[str, object]],
-    tree: Lineage,
-) -> list[Flags]:
-    """Say for each finding at which LEVELS it is right; None where it does not count.
+def levels(
+    findings: Sequence[Finding], faults: Sequence[Fault], judgement: Judgement, tree: Lineage
+) -> tuple[list[Flags], list[Flags]]:
+    """Say at which LEVELS each finding is right, and each fault is named.
 
     Neutral findings count nowhere; a right finding that is coarse does not count below its
-    level; a false symptom is false at all.
+    level; a false symptom is false at all. A fault is named at a level if a root finding is right
+    for it there, the place ignored but at the last one, which is `found`; what is right for one
+    member of a redundancy group is right for all.
 
     Args:
-        findings: The findings.
-        statuses: What each was judged to be.
-        right: For each fault the names that are right for it.
+        findings: What was said.
+        faults: What is true, none unless the case is faulty.
+        judgement: Of the findings.
         tree: The tree of causes.
     """
-    if not right:
-        return [WRONG] * len(findings)
-    return [
+    if not faults:
+        return [WRONG] * len(findings), []
+    shared = [[tree.shared(finding.cause, fault) for fault in faults] for finding in findings]
+    said = [
         NOWHERE
         if status == "neutral"
         else WRONG
         if finding.role == "symptom"
-        else _root_levels(tree.path(finding.cause), status, right)
-        for finding, status in zip(findings, statuses, strict=True)
+        else (*_best(own), PLACED[status])
+        for finding, status, own in zip(findings, judgement.statuses, shared, strict=True)
     ]
+    roots = [own for finding, own in zip(findings, shared, strict=True) if finding.role == "root"]
+    named = [
+        _named([own[j] for own in roots], bucket == "found")
+        for j, bucket in enumerate(judgement.buckets)
+    ]
+    return said, named if len(faults) == 1 else _shared_in_groups(named, faults)
 
 
-def _root_levels(
-    path: tuple[str, ...], status: Status, right: Sequence[Mapping[str, object]]
-) -> Flags:
-    flags: list[bool | None] = [_in_any(name, right) for name in path]
-    # Below its own level what is right says nothing, and what is wrong stays wrong.
-    flags += [None if flags[-1] else False] * (len(DEPTHS) - len(path))
-    flags.append(True if status == "true" else False if status == "false" else None)
-    return tuple(flags)
+def _best(flags: Sequence[Flags]) -> Flags:
+    """Return what is right for any fault, else what is right as far as it goes."""
+    if len(flags) == 1:
+        return flags[0]
+    return tuple(
+        True if True in level else None if None in level else False
+        for level in zip(*flags, strict=True)
+    )
 
 
-def _in_any(name: str, right: Sequence[Mapping[str, object]]) -> bool:
-    return any(name in names for names in right) if len(right) > 1 else name in right[0]
+def _named(flags: Sequence[Flags], found: bool) -> Flags:
+    if not flags:
+        return WRONG
+    return (*(True in level for level in zip(*flags, strict=True)), found)
+
+
+def _shared_in_groups(named: list[Flags], faults: Sequence[Fault]) -> list[Flags]:
+    """Give each member of a redundancy group what is right for any of them."""
+    groups: dict[str, list[Flags]] = {}
+    for fault, flags in zip(faults, named, strict=True):
+        if fault.redundancy_group is not None:
+            groups.setdefault(fault.redundancy_group, []).append(flags)
+    joint = {group: _best(flags) for group, flags in groups.items()}
+    return [
+        flags if fault.redundancy_group is None else joint[fault.redundancy_group]
+        for fault, flags in zip(faults, named, strict=True)
+    ]

@@ -9,6 +9,7 @@ from cases.schema import Fault
 from scorers.inputs import Tree
 
 Relation = Literal["cause", "ancestor"]
+DEPTH = 3  # domain, mechanism, cause
 
 
 class Lineage:
@@ -24,6 +25,7 @@ class Lineage:
         self.nodes: Collection[str] = frozenset(tree.nodes)
         self._paths: dict[str, tuple[str, ...]] = {}
         self._relations: dict[tuple[str, tuple[str, ...]], dict[str, Relation]] = {}
+        self._shared: dict[tuple[str, str, tuple[str, ...]], tuple[bool | None, ...]] = {}
 
     @classmethod
     def of(cls, tree: Tree) -> Lineage:
@@ -54,4 +56,18 @@ class Lineage:
             found = {name: "ancestor" for cause in right for name in self.path(cause)}
             found |= dict.fromkeys(right, "cause")
             self._relations[key] = found
+        return found
+
+    def shared(self, name: str, fault: Fault) -> tuple[bool | None, ...]:
+        """Say of domain, mechanism and cause whether a blamed name is right for a fault there.
+
+        None below a name that is right as far as it goes; below one that is wrong, False.
+        """
+        key = name, fault.cause, fault.acceptable
+        found = self._shared.get(key)
+        if found is None:
+            right = self.relations(fault)
+            flags: list[bool | None] = [part in right for part in self.path(name)]
+            flags += [None if flags[-1] else False] * (DEPTH - len(flags))
+            found = self._shared[key] = tuple(flags)
         return found

@@ -46,41 +46,46 @@ def fit(design: Array, right: Array, groups: Codes, *, offset: Array, firth: boo
     """
     coefficients = np.zeros(design.shape[1])
     for _ in range(MAX_STEPS):
-        scores, curvature = _slopes(design, right, offset, coefficients, firth)
-        information = curvature.sum(axis=0)
+        residual, spread = _slopes(design, right, offset, coefficients, firth)
+        information = design.T @ (spread[:, None] * design)
         if np.linalg.det(information) < MIN_INFORMATION:
             return None
-        step = np.linalg.solve(information, scores.sum(axis=0))
+        step = np.linalg.solve(information, design.T @ residual)
         step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), SMALL_STEP))
         coefficients = coefficients + step
         if np.abs(step).max() < SMALL_STEP:
-            return Fit(coefficients, _without_each(scores, curvature, groups))
+            return Fit(coefficients, _without_each(design, residual, spread, groups))
     return None
 
 
 def _slopes(
     design: Array, right: Array, offset: Array, coefficients: Array, firth: bool
 ) -> tuple[Array, Array]:
-    """Return each row's part of the score (n, k) and of the information (n, k, k)."""
+    """Return each row's residual and variance, shapes (n,)."""
     chance = 1 / (1 + np.exp(-(offset + design @ coefficients)))
     spread = chance * (1 - chance)
-    curvature = spread[:, None, None] * design[:, :, None] * design[:, None, :]
     residual = right - chance
     if firth:
-        inverse = np.linalg.pinv(curvature.sum(axis=0))
-        leverage = spread * np.einsum("ni,ij,nj->n", design, inverse, design)
+        inverse = np.linalg.pinv(design.T @ (spread[:, None] * design))
+        leverage = spread * ((design @ inverse) * design).sum(axis=1)
         residual = residual + leverage * (0.5 - chance)
-    return residual[:, None] * design, curvature
+    return residual, spread
 
 
-def _without_each(scores: Array, curvature: Array, groups: Codes) -> Array:
+def _without_each(design: Array, residual: Array, spread: Array, groups: Codes) -> Array:
     """Return by how much the coefficients move when each group is left out, shape (G, k)."""
-    count, k = int(groups.max()) + 1, scores.shape[1]
-    score, information = np.zeros((count, k)), np.zeros((count, k, k))
-    np.add.at(score, groups, scores)
-    np.add.at(information, groups, curvature)
+    score = _by_group(residual[:, None] * design, groups)
+    information = _by_group(spread[:, None, None] * design[:, :, None] * design[:, None], groups)
     rest = information.sum(axis=0) - information
     sound = np.linalg.det(rest) > MIN_INFORMATION
-    apart = np.full((count, k), np.nan)
+    apart = np.full(score.shape, np.nan)
     apart[sound] = -np.linalg.solve(rest[sound], score[sound][:, :, None])[:, :, 0]
     return apart
+
+
+def _by_group(rows: Array, groups: Codes) -> Array:
+    """Sum the rows of each group, shape (G, ...)."""
+    flat = rows.reshape(len(rows), -1)
+    sums = [np.bincount(groups, weights=column) for column in flat.T]
+    result: Array = np.stack(sums, axis=1, dtype=np.float64).reshape(-1, *rows.shape[1:])
+    return result

@@ -41,18 +41,31 @@ def pair_up(
     tree = Lineage.of(taxonomy)
     pairs: Pairs = {}
     for j, fault in enumerate(faults):
-        right = tree.relations(fault)
+        right, place = tree.relations(fault), None
         for i, finding in enumerate(findings):
             how = right.get(finding.cause)
             if how and finding.role == "root":
-                place = _placing(finding, fault, findings, faults, topology)
-                pairs[i, j] = Pair(how, place)
+                place = place or _true_place(fault, topology)
+                pairs[i, j] = Pair(how, _placing(finding, place, findings, faults, topology))
     return pairs
+
+
+class TruePlace(NamedTuple):
+    """Where a fault is, in the terms of the rule that judges it."""
+
+    cause: str
+    kind: Kind
+    names: Names
+
+
+def _true_place(fault: Fault, topology: Topology) -> TruePlace:
+    kind = kind_of(fault.locus)
+    return TruePlace(fault.cause, kind, named(fault.locus, kind, topology))
 
 
 def _placing(
     finding: Finding,
-    fault: Fault,
+    place: TruePlace,
     findings: Sequence[Finding],
     faults: Sequence[Fault],
     topology: Topology,
@@ -60,17 +73,16 @@ def _placing(
     """Judge a finding's place by itself, then united with the others of its cause."""
     if finding.locus is None:
         return "none"
-    kind = kind_of(fault.locus)
-    own, true = named(finding.locus, kind, topology), named(fault.locus, kind, topology)
+    cause, kind, true = place
+    own = named(finding.locus, kind, topology)
     if is_right(own, true, kind, topology):
         return "right"
-    claims = [f.cause for f in findings].count(finding.cause)
-    if claims == 1 and [f.cause for f in faults].count(fault.cause) == 1:
-        return "wrong"  # nothing to unite with
+    if not own & true:
+        return "wrong"  # whatever it is united with
     named_all = _united_findings(finding.cause, findings, kind, topology)
-    true_all = _united_faults(fault, faults, kind, topology)
+    true_all = _united_faults(cause, faults, kind, topology)
     united = is_right(named_all, true_all, kind, topology)
-    return "right" if united and own & true and covers_half(named_all, true) else "wrong"
+    return "right" if united and covers_half(named_all, true) else "wrong"
 
 
 def _united_findings(
@@ -80,8 +92,8 @@ def _united_findings(
     return frozenset().union(*(named(locus, kind, topology) for locus in same))
 
 
-def _united_faults(fault: Fault, faults: Sequence[Fault], kind: Kind, topology: Topology) -> Names:
-    same = (f.locus for f in faults if f.cause == fault.cause and kind_of(f.locus) == kind)
+def _united_faults(cause: str, faults: Sequence[Fault], kind: Kind, topology: Topology) -> Names:
+    same = (f.locus for f in faults if f.cause == cause and kind_of(f.locus) == kind)
     return frozenset().union(*(named(locus, kind, topology) for locus in same))
 
 

@@ -81,7 +81,12 @@ def rate(name: str, rule: Rate, frame: pd.DataFrame, level: float = LEVEL) -> Me
     groups = codes(frame)[kept]
     bounds = rate_bounds(values, groups, level, weights)
     value = float(np.average(values, weights=weights))
-    return Metric.bounded(name, value, bounds, len(values), len(np.unique(groups)))
+    return Metric.bounded(name, value, bounds, len(values), count_groups(groups))
+
+
+def count_groups(groups: Codes) -> int:
+    """Return how many groups the numbers name."""
+    return int(np.count_nonzero(np.bincount(groups)))
 
 
 def codes(rows: pd.DataFrame) -> Codes:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from scorers.case_rows import CASE_COLUMNS, case_row
 from scorers.fault_rows import FAULT_COLUMNS, fault_rows
 from scorers.finding_rows import FINDING_COLUMNS, finding_rows
 from scorers.inputs import Label, Response, Tree
+from scorers.intervals import Codes
 from scorers.judging import judge
-from scorers.levels import credited, finding_levels
+from scorers.levels import levels
 from scorers.lineage import Lineage
+
+Row = tuple[object, ...]
+# What rows of faults and findings say of their case; of faults the verdict goes without saying.
+IDENTITY = ["case_id", "group", "split", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -39,21 +45,29 @@ def build(labels: Sequence[Label], responses: Mapping[str, Response], taxonomy: 
     """Judge every case; `responses` must hold one valid answer for each label."""
     tree = Lineage.of(taxonomy)
     # Tuples, not dictionaries: a hundred thousand cases must fit into memory.
-    cases: list[tuple[object, ...]] = []
-    faults: list[tuple[object, ...]] = []
-    findings: list[tuple[object, ...]] = []
+    cases: list[Row] = []
+    faults: list[Row] = []
+    findings: list[Row] = []
+    counts: list[tuple[int, int]] = []
     for label in labels:
         response = responses[label.case_id]
         own = label.faults if label.verdict == "faulty" else ()
         judgement = judge(response.findings, label, tree)
-        named = credited(response.findings, own, judgement.buckets, tree)
-        right = [tree.relations(fault) for fault in own]
-        said = finding_levels(response.findings, judgement.statuses, right, tree)
+        said, named = levels(response.findings, own, judgement, tree)
         cases.append(case_row(label, response, judgement, named, said, tree))
         faults += fault_rows(label, response, judgement, named, tree)
-        findings += finding_rows(label, response, judgement, said, tree)
+        findings += finding_rows(response, judgement, said, tree)
+        counts.append((len(own), len(said)))
+    frame = pd.DataFrame(cases, columns=CASE_COLUMNS)
+    per_case = np.array(counts, dtype=np.intp).reshape(-1, 2)
     return Tables(
-        pd.DataFrame(cases, columns=CASE_COLUMNS),
-        pd.DataFrame(faults, columns=FAULT_COLUMNS),
-        pd.DataFrame(findings, columns=FINDING_COLUMNS),
+        frame,
+        _beside(frame[IDENTITY[:-1]], per_case[:, 0], pd.DataFrame(faults, columns=FAULT_COLUMNS)),
+        _beside(frame[IDENTITY], per_case[:, 1], pd.DataFrame(findings, columns=FINDING_COLUMNS)),
     )
+
+
+def _beside(identity: pd.DataFrame, counts: Codes, rows: pd.DataFrame) -> pd.DataFrame:
+    """Put before each row what its case is, given how many rows each case has."""
+    cases = np.repeat(np.arange(len(identity)), counts)
+    return pd.concat([identity.take(cases).reset_index(drop=True), rows], axis=1)
