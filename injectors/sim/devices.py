@@ -64,9 +64,7 @@ class _Work:
     def busy(self, times: StepTimes) -> Busy:
         """Return the sums; what did not happen begins and ends at -1."""
         took = times.end - times.start
-        compute, memory, kernels, joins = (
-            np.einsum("or,o->r", took, weights) for weights in self._weights
-        )
+        compute, memory, kernels, joins = self._weights @ took
         return Busy(compute >> 16, memory >> 16, kernels, joins)
 
 

@@ -38,6 +38,7 @@ class Pauses:
         self._which = np.arange(program.ranks)
         self._clockwork = _Clockwork(job)
         self._none = np.zeros(program.ranks, np.int64)
+        self._places: dict[str, tuple[int, Ints]] = {}  # by kind: the present run, and where in it
         kinds: dict[str, Callable[[int], Ints]] = {
             "gc": self._gc,
             "recompile": self._recompile,
@@ -141,10 +142,14 @@ class Pauses:
         """Once in every run of `every` steps, by itself on `each` rank or together (None)."""
         if not every or not length_ns:
             return self._none
-        base = noise.key(self._job.seed, "pause", name, step // every)
-        of = noise.extend(base, self._which if each is not None else 0 * self._which)
-        now = np.where(noise.below(of, every) == step % every, 1, 0)
-        return self._lengths(name, step, length_ns) * now
+        run, place = self._places.get(name, (-1, self._none))
+        if run != step // every:
+            run = step // every
+            base = noise.key(self._job.seed, "pause", name, run)
+            place = noise.below(noise.extend(base, 0 if each is None else each), every)
+            self._places[name] = run, place
+        now = place == step % every
+        return self._lengths(name, step, length_ns) * now if now.any() else self._none
 
     def _lengths(self, name: str, step: int, usual_ns: int | Ints) -> Ints:
         of = noise.extend(noise.key(self._job.seed, "length", name, step), self._which)

@@ -114,21 +114,24 @@ class Clocks:
         full_mw = self._full_mw(load)
         headroom = np.maximum(SETTLED_MC - self._boards.inlet_mc, 0)
         self._cool = self._allowed(full_mw, headroom * 1000 // self._boards.mc_per_w)
-        self._choose(full_mw, load)
+        allowed = self._allowed(full_mw, self._boards.limit_mw)
+        self._choose(full_mw, allowed)
         self.temperature_mc = self._target_mc()
-        self._choose(full_mw, load)
+        self._explain(allowed, load)
 
     def advance(self, load: Load, took_ns: Ints) -> None:
         """Let a step pass that took so long, (ranks,), under a load."""
         full_mw = self._full_mw(load)
-        self._choose(full_mw, load)
+        allowed = self._allowed(full_mw, self._boards.limit_mw)
+        self._choose(full_mw, allowed)
         warmer = self._target_mc() - self.temperature_mc
         self.temperature_mc = self.temperature_mc + warmer * took_ns // (TIME_CONSTANT_NS + took_ns)
         self._since_ns += took_ns
         steps, self._since_ns = self._since_ns // CONTROL_NS, self._since_ns % CONTROL_NS
         hot, cool = self.temperature_mc > HOT_MC, self.temperature_mc < COOL_MC
         self._cool = np.clip(self._cool + steps * (1 * cool - 1 * hot), 0, len(self._table) - 1)
-        self._choose(full_mw, load)
+        self._choose(full_mw, allowed)
+        self._explain(allowed, load)
 
     def _full_mw(self, load: Load) -> Ints:
         """Power beyond idling that the load would draw at the highest clock."""
@@ -146,16 +149,19 @@ class Clocks:
         found = np.searchsorted(self._fv2_q16, left * ONE // np.maximum(full_mw, 1), side="right")
         return np.maximum(found.astype(np.int64) - 1, 0)
 
-    def _choose(self, full_mw: Ints, load: Load) -> None:
-        power = self._allowed(full_mw, self._boards.limit_mw)
-        index, last = np.minimum(power, self._cool), len(self._table) - 1
+    def _choose(self, full_mw: Ints, allowed: Ints) -> None:
+        """Run at the highest clock (its index) that power and heat allow."""
+        index = np.minimum(allowed, self._cool)
         self.clock_mhz = self._table[index]
         self.power_mw = 1000 * self._gpu.idle_w + (full_mw * self._fv2_q16[index] >> 16)
+
+    def _explain(self, allowed: Ints, load: Load) -> None:
+        last = len(self._table) - 1
         busy = load.arithmetic_q16 + load.memory_q16 + load.communication_q16
         too_hot = self.temperature_mc > TOO_HOT_MC
         self.reasons = (
             IDLE * (busy < IDLE_Q16)
-            + POWER_CAP * (power < np.minimum(self._cool + 1, last))
+            + POWER_CAP * (allowed < np.minimum(self._cool + 1, last))
             + THERMAL * (self._cool < last)
             + (SLOWDOWN + TOO_HOT) * too_hot
         )

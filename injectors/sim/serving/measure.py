@@ -5,8 +5,9 @@ or have fewer tokens in each. So a step of the job is a fixed number of tokens g
 engines together. Clients keep the server busy, so that time lost anywhere is time lost per token.
 
 A server begins in the middle of its clients' answers. Labels compare many seeds, so their runs are
-short: one step for the devices to warm up, and half as many as a recording has. Recordings begin
-when the answers of the beginning are over. The first step does not count, as in every other job.
+short: one step for the devices to warm up, and a quarter of what a recording has, but at least a
+dozen. Recordings begin when the answers of the beginning are over. The first step does not count,
+as in every other job.
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ from injectors.sim.serving.server import Server
 from injectors.sim.serving.setup import server
 
 NS_PER_S = 10**9
+LEAST_STEPS = 12  # of a run that a label compares
 
 
 def run_in_tokens(job: Job) -> int:
     """Tokens generated before a recording: the longest answer for every client."""
     serving = job.serving
     return max(serving.concurrency * serving.answer_tokens * 3 // 2, serving.tokens_per_step)
-
-
-LEAST_STEPS = 20
 
 
 def step_ends(serving: Server, job: Job, steps: int) -> list[int]:
@@ -38,7 +37,7 @@ def step_ends(serving: Server, job: Job, steps: int) -> list[int]:
 
 def seconds_per_token(job: Job, backend: str = "auto") -> float:
     """Run the job without keeping anything; returns mean seconds of a generated token."""
-    steps = min(job.steps, max(job.steps // 2, LEAST_STEPS))
+    steps = min(job.steps, max(job.steps // 4, LEAST_STEPS))
     return mean_seconds(job, step_ends(server(job, backend), job, steps))
 
 

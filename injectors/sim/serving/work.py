@@ -61,7 +61,9 @@ class StepWork:
         """Scale a row, which so far holds how ranks and steps differ by themselves."""
         if name in self._rows:
             row = conditions.work_q16[self._rows[name]]
-            row[:] = np.maximum(row * value >> 16, np.minimum(value, 1))
+            # Most of them are nothing: a step takes one way of two.
+            nothing = isinstance(value, int) and not value
+            row[:] = 0 if nothing else np.maximum(row * value >> 16, np.minimum(value, 1))
 
     def _decode(self, conditions: Conditions, way: str, tokens: int, plan: Plan) -> None:
         """A graph's rows; nominal is reading the weights."""

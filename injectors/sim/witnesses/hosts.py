@@ -125,10 +125,10 @@ HOSTS: dict[str, tuple[str, str]] = {
     ),
     "numa_misplacement": (
         f"""
-        SELECT {SLOWER} AND count(*) > 0
+        SELECT {SLOWER} AND bool_and(rank IN {LATE})
            AND (SELECT count(*) = 0 FROM {HOSTS_COMPARED} WHERE busy > was_busy + 0.5)
         FROM {WORK_COMPARED} AS own
-        WHERE rank IN {LATE} AND longer > 1.07
+        WHERE longer > 1.07
           AND longer > 1.05 * (SELECT min(longer) FROM {WORK_COMPARED} AS near
                                WHERE near.host = own.host)
         """,

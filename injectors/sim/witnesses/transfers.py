@@ -7,7 +7,7 @@ Exchanges in which ranks put in more or less than others are left out.
 
 from __future__ import annotations
 
-from injectors.sim.witnesses.losses import LOSS, SLOWER
+from injectors.sim.witnesses.losses import LATE, LOSS, SLOWER
 
 KIND = "process_group, op, bytes, sender"
 # One row a transfer. A group does the same in every step, so numbers tell the step.
@@ -58,6 +58,21 @@ SOME_ONLY = """(
     SELECT count(*) > 0 FROM (SELECT max(longer) AS most, min(longer) AS least FROM kinds
                               WHERE bytes > 1e6 GROUP BY process_group, op)
     WHERE most > 1.1 AND least < 1.03)"""
+
+# Groups of one name may lie on several hosts, and one of them may be slow: its ranks' least times
+# are longer and others' are not, although nobody is late.
+_LEAST = """
+    (SELECT rank, process_group, op, bytes, quantile_cont(completed_ns - started_ns, 0.1) AS ns,
+            count(*) * 1.0 / (SELECT count(DISTINCT step) FROM {0}steps) AS times
+     FROM {0}collectives WHERE op NOT IN ('recv', 'all_to_all') AND bytes > 1e6
+     GROUP BY rank, process_group, op, bytes)
+"""
+UNEQUAL = f"""(
+    SELECT max(lost) > 0.25 * {LOSS} AND (SELECT count(*) = 0 FROM {LATE})
+    FROM (SELECT max(now.times * (now.ns - was.ns)) AS lost
+          FROM {_LEAST.format("")} AS now JOIN {_LEAST.format("reference.")} AS was
+          USING (rank, process_group, op, bytes) GROUP BY process_group, op, bytes
+          HAVING max(now.ns / was.ns) > 1.15 AND min(now.ns / was.ns) < 1.05))"""
 
 # Bytes that wait where anything does, by host.
 _QUEUES = """
