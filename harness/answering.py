@@ -18,11 +18,13 @@ from scorers import Tree, validate
 class Needs(Record):
     """What a diagnoser says it cannot do without.
 
-    `signals` must all be present in a case; `kinds`, if any are named, must hold its kind.
+    `signals` must all be present in a case; `kinds`, if any are named, must hold its kind;
+    with `gpus` its job must run on some.
     """
 
     signals: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    gpus: bool = False
 
     def lacking(self, info: CaseInfo) -> str | None:
         """Say what a case lacks for this diagnoser, None if nothing."""
@@ -31,6 +33,8 @@ class Needs(Record):
             return f"the case has no {', '.join(absent)}"
         if self.kinds and info.kind not in self.kinds:
             return f"the case is of kind {info.kind}, not {' or '.join(self.kinds)}"
+        if self.gpus and not any(place.gpu for place in info.topology.ranks):
+            return "the job runs on no GPU"
         return None
 
 

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "track": ("harness.commands.track", "Send results to MLflow, now or later."),
     "record": ("harness.commands.record", "Break a job on purpose and record labelled cases."),
     "cases": ("harness.commands.cases", "List, show, check and audit the cases of a suite."),
+    "diagnosers": ("harness.commands.diagnosers", "List what can be asked; install tools."),
     "taxonomy": ("harness.commands.taxonomy", "Show the tree of root causes, or one cause."),
     "doctor": ("harness.commands.doctor", "Say what can be injected, recorded, isolated here."),
 }

@@ -131,7 +131,7 @@ def run_diagnoser(
     canary = Canary()
     if todo or earlier is None:
         engine = Engine(suite, Taxonomy.load(), _place(folder, suite, options, spec), report)
-        settings = train_prior(labels, options.seed) if spec.settings else None
+        settings = train_prior(labels, options.seed) if spec.settings else spec.task.settings
         task = replace(spec.task, settings=settings)
         engine.run(task, todo, options.seed, options.jobs)
         canary = engine.canary

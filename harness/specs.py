@@ -1,6 +1,7 @@
 """What `-d` names: read here without importing it, so that its code runs only in isolation.
 
 rules                      a bundled diagnoser, or an entry point of evalharness.diagnosers
+gpu-idle                   a tool of others whose environment `evalharness diagnosers` has made
 package.module:function    a function that Python can import from here
 path/file.py:function      a function of a file
 cmd:program --flag         a program; the case's folder is added as its last argument
@@ -25,6 +26,8 @@ from typing import Any
 from cases.documents import canonical_json
 from cases.errors import InputError
 from harness.diagnosers import DIAGNOSERS, ORACLE
+from harness.diagnosers.third_party import PYTHON, TOOLS
+from harness.environments import required
 from harness.sandbox.digests import named_digest, tree_digest
 from harness.sandbox.view import OWN_PACKAGES
 from harness.sandbox.worker import Task
@@ -85,6 +88,8 @@ def _find(text: str) -> DiagnoserSpec:
         bundled = DIAGNOSERS[text]
         target = {"module": bundled.module, "function": bundled.function, "search": []}
         return DiagnoserSpec(text, text, Task(target), "bundled", bundled.settings)
+    if text in TOOLS:
+        return _tool(text)
     if file := FILE.fullmatch(text):
         return _file(text, Path(file[1]), file[2])
     if function := FUNCTION.fullmatch(text):
@@ -96,9 +101,20 @@ def _find(text: str) -> DiagnoserSpec:
             must = "must be module:function"
             raise InputError(must, where=f"entry point {text}", found=entries[text].value)
         return replace(_module(text, found[1], found[2]), name=text)
-    names = ", ".join([*DIAGNOSERS, ORACLE, *entries])
+    names = ", ".join([*DIAGNOSERS, *TOOLS, ORACLE, *entries])
     must = f"must be module:function, path/file.py:function, cmd:program or one of {names}"
     raise InputError(must, where="-d", found=text)
+
+
+def _tool(name: str) -> DiagnoserSpec:
+    """A tool of others: its adapter is ours, its environment is shown to it as it lies there."""
+    environment = required(name)
+    python = environment.python
+    target = {"module": environment.tool.package, "function": "diagnose", "search": []}
+    settings = {PYTHON: str(python)}
+    task = Task(target, settings=settings, shown=tuple(environment_paths(python)))
+    own = [environment.key, tree_digest([environment.tool.folder])]
+    return DiagnoserSpec(name, name, task, named_digest(canonical_json(own)))
 
 
 def _slug(text: str) -> str:
