@@ -17,6 +17,7 @@ from harness import judge
 from harness.diagnosers import ORACLE
 from harness.engine import Canary, Engine
 from harness.floors import train_prior
+from harness.llm.running import connected
 from harness.oracle import right_answer
 from harness.results import (
     ANSWERS,
@@ -122,18 +123,21 @@ def run_diagnoser(
     for answer in kept.values():
         progress(answer, True)
 
-    def report(answer: Answer) -> None:
-        append_answer(folder / ANSWERS, answer)
-        progress(answer, False)
-
     todo = {case: keys[case] for case in keys if case not in kept}
     # Nothing to ask still leaves the isolation to be proven, unless it was for these answers.
     canary = Canary()
     if todo or earlier is None:
-        engine = Engine(suite, Taxonomy.load(), _place(folder, suite, options, spec), report)
         settings = train_prior(labels, options.seed) if spec.settings else spec.task.settings
         task = replace(spec.task, settings=settings)
-        engine.run(task, todo, options.seed, options.jobs)
+        with connected(spec.model, task, folder, suite) as model:
+
+            def report(answer: Answer) -> None:
+                model.check(answer)
+                append_answer(folder / ANSWERS, answer)
+                progress(answer, False)
+
+            engine = Engine(suite, Taxonomy.load(), _place(folder, suite, options, spec), report)
+            engine.run(model.task, todo, options.seed, options.jobs)
         canary = engine.canary
     document = {
         "format": "evalharness.run/1.0",
@@ -149,6 +153,8 @@ def run_diagnoser(
         "scoring_version": SCORING_VERSION,
         "versions": versions(),
     }
+    if spec.model:
+        document["model"] = spec.model.decisive()
     write_json(folder / RUN, document)
     return folder
 

@@ -28,6 +28,7 @@ from cases.errors import InputError
 from harness.diagnosers import DIAGNOSERS, ORACLE
 from harness.diagnosers.third_party import PYTHON, TOOLS
 from harness.environments import required
+from harness.llm.settings import ModelSettings, from_environment
 from harness.sandbox.digests import named_digest, tree_digest
 from harness.sandbox.view import OWN_PACKAGES
 from harness.sandbox.worker import Task
@@ -50,6 +51,7 @@ class DiagnoserSpec:
         task: What the sandbox runs.
         digest: Digest of its own code, and of what was declared with it.
         settings: Whether it is told what is common in the train split.
+        model: The language model that it talks to, None for all that talk to none.
     """
 
     text: str
@@ -57,6 +59,7 @@ class DiagnoserSpec:
     task: Task
     digest: str
     settings: bool = False
+    model: ModelSettings | None = None
 
 
 def parse_spec(text: str, declared: Sequence[Path] = ()) -> DiagnoserSpec:
@@ -87,7 +90,9 @@ def _find(text: str) -> DiagnoserSpec:
     if text in DIAGNOSERS:
         bundled = DIAGNOSERS[text]
         target = {"module": bundled.module, "function": bundled.function, "search": []}
-        return DiagnoserSpec(text, text, Task(target), "bundled", bundled.settings)
+        model = from_environment() if bundled.model else None
+        digest = model.digest() if model else "bundled"
+        return DiagnoserSpec(text, text, Task(target), digest, bundled.settings, model)
     if text in TOOLS:
         return _tool(text)
     if file := FILE.fullmatch(text):

@@ -16,12 +16,14 @@ class Bundled:
         module, function: Where it is; its module's `NEEDS` says what it cannot do without.
         about: One line for listings.
         settings: Whether it is told what is common in the train split.
+        model: Whether it talks to a language model, so that it needs an endpoint.
     """
 
     module: str
     about: str
     function: str = "diagnose"
     settings: bool = False
+    model: bool = False
 
 
 DIAGNOSERS: dict[str, Bundled] = {
@@ -36,6 +38,9 @@ DIAGNOSERS: dict[str, Bundled] = {
         "harness.diagnosers.shotgun", "Blames the commonest causes all at once.", settings=True
     ),
     "rules": Bundled("harness.diagnosers.rules", "A short decision list, the one to copy."),
+    "llm": Bundled(
+        "harness.diagnosers.llm.diagnoser", "A language model that queries the case.", model=True
+    ),
 }
 FLOORS = ("silent", "constant", "random", "shotgun")
 ORACLE = "oracle"  # answers from the labels, so it is computed by the harness and never run

@@ -15,6 +15,8 @@ from harness.specs import parse_spec
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVALHARNESS_LLM_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("EVALHARNESS_LLM_MODEL", "any")
     return tmp_path
 
 

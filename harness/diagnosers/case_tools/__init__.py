@@ -1,0 +1,1 @@
+"""Tools over one case's public half, for language models and for agents that speak MCP."""
