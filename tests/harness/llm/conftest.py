@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,7 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.requests.append(({"path": self.path, **dict(self.headers)}, body))
             number = len(self.server.requests)
         play = self.server.play(body, number)
-        time.sleep(play.wait_s)
+        if play.wait_s:
+            time.sleep(play.wait_s)
         self.send_response(play.status)
         for name, value in {"Content-Length": str(len(play.body)), **play.headers}.items():
             self.send_header(name, value)
@@ -141,6 +143,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Keep quiet."""
+
+
+@pytest.fixture
+def script() -> SimpleNamespace:
+    """What plays are made of."""
+    return SimpleNamespace(Play=Play, message=message, says=says, calls=calls, submits=submits)
 
 
 @pytest.fixture
