@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": ("harness.commands.record", "Break a job on purpose and record labelled cases."),
     "cases": ("harness.commands.cases", "List, show, check and audit the cases of a suite."),
     "diagnosers": ("harness.commands.diagnosers", "List what can be asked; install tools."),
+    "mcp": ("harness.commands.mcp", "Serve one case's tables to an agent that speaks MCP."),
     "taxonomy": ("harness.commands.taxonomy", "Show the tree of root causes, or one cause."),
     "doctor": ("harness.commands.doctor", "Say what can be injected, recorded, isolated here."),
 }

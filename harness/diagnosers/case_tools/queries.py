@@ -23,6 +23,7 @@ from cases.case import Case
 from cases.errors import EvalHarnessError, QueryError
 from cases.sql import SETTINGS
 from harness.child.evidence import read
+from harness.child.process import die_with_parent
 from harness.child.query_rules import RefusedError, check_query
 from harness.diagnosers.case_tools.rows import as_text
 
@@ -115,13 +116,17 @@ class Queries:
     def _start(self) -> Connection:
         context = get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self._case, theirs), daemon=True)
+        ends = (self._pipe, theirs)
+        self._process = context.Process(target=_serve, args=(self._case, *ends), daemon=True)
         self._process.start()
         theirs.close()
         return self._pipe
 
 
-def _serve(case: Case, pipe: Connection) -> None:
+def _serve(case: Case, parents: Connection, pipe: Connection) -> None:
+    """Answer until the parent closes its end, of which a fork holds a copy, or is gone."""
+    die_with_parent()
+    parents.close()
     answers: dict[str, Callable[[Case, str], Answer]] = {"rows": _rows, "evidence": _evidence}
     while True:
         try:
