@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cases.bundle import Suite
-from harness.diagnosers.case_tools.mcp import CHECK, VERSIONS, McpServer
+from harness.diagnosers.case_tools.mcp import CHECK, GREETED, META, STATED, McpServer
 from harness.diagnosers.case_tools.queries import Queries
 from harness.diagnosers.case_tools.tools import TOOLS, CaseTools
 
@@ -36,7 +36,7 @@ def ask(server: McpServer, method: str, params: Any = None, **fields: Any) -> An
     return send(server, {"jsonrpc": "2.0", "id": 7, "method": method, **given, **fields})
 
 
-def initialize(server: McpServer, version: str = VERSIONS[0]) -> Any:
+def initialize(server: McpServer, version: str = GREETED[0]) -> Any:
     client = {"capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
     reply = ask(server, "initialize", {"protocolVersion": version, **client})
     assert send(server, {"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
@@ -56,7 +56,7 @@ def call(server: McpServer, name: str, /, **arguments: Any) -> tuple[str, bool]:
     return content["text"], result["isError"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", GREETED)
 def test_known_version_is_kept(fresh: McpServer, version: str) -> None:
     result = initialize(fresh, version)
     assert result["protocolVersion"] == version
@@ -65,7 +65,7 @@ def test_known_version_is_kept(fresh: McpServer, version: str) -> None:
 
 
 def test_unknown_version_is_answered_with_the_latest(fresh: McpServer) -> None:
-    assert initialize(fresh, "2199-01-01")["protocolVersion"] == VERSIONS[0]
+    assert initialize(fresh, "2199-01-01")["protocolVersion"] == GREETED[0]
 
 
 def test_nothing_but_ping_before_initialize(fresh: McpServer) -> None:
@@ -73,7 +73,7 @@ def test_nothing_but_ping_before_initialize(fresh: McpServer) -> None:
     assert ask(fresh, "tools/list")["error"]["code"] == -32600
     initialize(fresh)
     assert "result" in ask(fresh, "tools/list")
-    assert ask(fresh, "initialize", {"protocolVersion": VERSIONS[0]})["error"]["code"] == -32600
+    assert ask(fresh, "initialize", {"protocolVersion": GREETED[0]})["error"]["code"] == -32600
 
 
 def test_every_tool_is_listed_with_a_schema(server: McpServer) -> None:
@@ -185,3 +185,35 @@ def test_fault_of_the_server_is_told_and_survived(
     reply = ask(server, "tools/call", {"name": "list_tables"})
     assert reply["error"] == {"code": -32603, "message": "the server failed: KeyError: 'lost'"}
     assert ask(server, "ping")["result"] == {}
+
+
+def stating(version: Any = STATED[0], **fields: Any) -> dict[str, Any]:
+    meta = {META + "protocolVersion": version, META + "clientCapabilities": {}}
+    return {**fields, "_meta": meta}
+
+
+def test_requests_that_state_their_version_need_no_greeting(fresh: McpServer) -> None:
+    found = ask(fresh, "server/discover", stating())["result"]
+    assert found["supportedVersions"][0] == "2026-07-28"
+    assert found["_meta"][META + "serverInfo"]["name"] == "evalharness"
+    listed = ask(fresh, "tools/list", stating())["result"]
+    assert (listed["resultType"], listed["cacheScope"], len(listed["tools"])) == (
+        "complete",
+        "public",
+        5,
+    )
+    asked = stating(name="run_sql", arguments={"sql": "SELECT 41 + 1 AS v"})
+    result = ask(fresh, "tools/call", asked)["result"]
+    assert (result["resultType"], result["content"][0]["text"]) == ("complete", "v\n42\n(1 row)")
+    assert "ttlMs" not in result
+    assert ask(fresh, "ping", stating())["error"]["code"] == -32601
+    assert ask(fresh, "tools/list")["error"]["code"] == -32600
+
+
+def test_stated_version_that_is_not_served(fresh: McpServer) -> None:
+    error = ask(fresh, "tools/list", stating("2027-01-01"))["error"]
+    assert error["code"] == -32022
+    assert error["data"] == {"supported": ["2026-07-28"], "requested": "2027-01-01"}
+    assert ask(fresh, "tools/list", stating(5))["error"]["code"] == -32602
+    bare = {"_meta": {META + "protocolVersion": STATED[0]}}
+    assert ask(fresh, "tools/list", bare)["error"]["code"] == -32602
