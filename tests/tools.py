@@ -21,6 +21,14 @@ from pathlib import Path
 import pytest
 
 PANDAS = ("numpy==2.4.6", "pandas==3.1.1", "python-dateutil==2.9.0.post0", "six==1.17.0")
+MCP = (
+    *("annotated-types==0.8.0", "anyio==4.16.0", "attrs==26.1.0", "cffi==2.1.1", "click==8.5.1"),
+    *("cryptography==50.0.2", "h11==0.16.0", "idna==3.20", "jsonschema==4.26.0"),
+    *("jsonschema-specifications==2025.9.1", "pycparser==3.12", "pydantic==2.14.4"),
+    *("pydantic_core==2.50.5", "PyJWT==2.15.1", "python-multipart==0.0.34"),
+    *("referencing==0.37.0", "rpds-py==2026.9.1", "sse-starlette==3.7.0", "starlette==1.10.0"),
+    *("typing-inspection==0.4.5", "typing_extensions==4.16.0", "uvicorn==0.54.0"),
+)
 LOCKS: dict[str, tuple[str, ...]] = {
     "HolisticTraceAnalysis": (
         "HolisticTraceAnalysis==0.5.0",
@@ -34,6 +42,15 @@ LOCKS: dict[str, tuple[str, ...]] = {
     ),
     "torch-tb-profiler": ("torch-tb-profiler==0.4.3", *PANDAS, "protobuf==7.36.2"),
     "gpu-idle": ("gpu-idle==0.1.0",),
+    # Two generations of clients of the Model Context Protocol.
+    "mcp": (
+        *("mcp==2.3.0", "mcp-types==2.3.0", *MCP, "httpcore2==2.16.2", "httpx2==2.16.2"),
+        *("opentelemetry-api==1.45.2", "truststore==0.10.5"),
+    ),
+    "mcp-1": (
+        *("mcp==1.30.0", *MCP, "certifi==2026.10.19.post1", "httpcore==1.0.9", "httpx==0.28.1"),
+        *("httpx-sse==0.4.3", "pydantic-settings==2.16.3", "python-dotenv==1.2.4"),
+    ),
 }
 INSTALL_LIMIT_S = 300
 
