@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -40,9 +40,8 @@ def finish(
     """Refuse what can't be told from its rivals, and write suite.json if any case is left."""
     digests = {case: digest for line in lines for case, digest in line.digests.items()}
     taxonomy = Taxonomy.load()
-    confused = name_false_rivals(target, taxonomy, workers, progress)
-    for case, rival in confused.items():
-        _refuse(target, case, f"its witness is true on its rival {rival} as well")
+    for case, reason in name_false_rivals(target, taxonomy, workers, progress).items():
+        _refuse(target, case, reason)
         del digests[case]
     if digests:
         write_suite_info(target.cases, name, title, kind, taxonomy, target.labels, digests)
@@ -56,8 +55,7 @@ def name_false_rivals(
     A case is opened once, by one process, for all queries that are asked of it.
 
     Returns:
-        Cases whose witness is true on a rival as well, so that nothing tells the two apart, each
-        with the first such rival.
+        Cases to refuse since nothing tells them from another one, each with the reason.
     """
     names = sorted(path.stem for path in target.labels.glob("*.json"))
     truths = {name: read_record(target.labels / f"{name}.json", Truth) for name in names}
@@ -73,11 +71,41 @@ def name_false_rivals(
         for owner, answer in found.items():
             (true_on if answer else false_on)[owner].append(case)
         progress("witnesses", done, len(asked))
+    refused = least_to_refuse(true_on)
     # Those that will be refused are no cases of the suite.
-    left = {name: sorted({*cases} - {*true_on}) for name, cases in false_on.items()}
+    left = {name: sorted({*cases} - {*refused}) for name, cases in false_on.items()}
     for name, truth in truths.items():
         _promise(target, truth, left.get(name, []))
-    return {name: min(cases) for name, cases in sorted(true_on.items())}
+    return refused
+
+
+def least_to_refuse(true_on: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Choose cases without which no witness is true on a rival, few of them.
+
+    One case may show the signs of many causes (memory that is full evicts, delays and leaves
+    seats empty): then it is what goes, not all those that it can be taken for. Of two that are
+    in one conflict alone, the owner of the witness goes.
+
+    Args:
+        true_on: Owner of a witness -> rivals on which it is true as well.
+
+    Returns:
+        Case -> why it is refused.
+    """
+    conflicts = {(owner, rival) for owner, rivals in true_on.items() for rival in rivals}
+    refused: dict[str, str] = {}
+    while conflicts:
+        counts = Counter(case for pair in conflicts for case in pair)
+        owners = {owner for owner, _ in conflicts}
+        worst = min(counts, key=lambda case: (-counts[case], case not in owners, case))
+        others = sorted(rival for owner, rival in conflicts if owner == worst)
+        refused[worst] = (
+            f"its witness is true on its rival {others[0]} as well"
+            if others
+            else f"the witnesses of {counts[worst]} other cases are true on it as well"
+        )
+        conflicts = {pair for pair in conflicts if worst not in pair}
+    return refused
 
 
 def _answers_of(cases: Path, item: tuple[str, Sequence[Asked]]) -> tuple[str, dict[str, bool]]:

@@ -19,6 +19,7 @@ from injectors.fleet.table import jobs_table
 from injectors.fleet.withheld import WITHHELD, Withheld
 from injectors.fleet.witnesses import witness_sql
 from injectors.label_rule import shows
+from injectors.rivals import BELOW_THRESHOLD
 from injectors.sim import counterfactual
 from injectors.sim.made import MadeCase
 
@@ -26,7 +27,6 @@ VERSION = 1  # raised when the same settings give other cases
 SALT = 5  # of ids: chosen so that their letters tell nothing of the labels, see `cases audit`
 # What is injected and costs too little is a decoy of this name; a slow pool that prefetching
 # hides has one of its own.
-BELOW_THRESHOLD = "below_threshold"
 OWN_NAMES = {"storage_fetch_stall": "hidden_slow_read"}
 
 

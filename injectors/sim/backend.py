@@ -23,6 +23,7 @@ from injectors.faults import FAULTS
 from injectors.faults import Fault as InjectedFault
 from injectors.faults.base import Injection
 from injectors.label_rule import shows
+from injectors.rivals import BELOW_THRESHOLD
 from injectors.scenario import HEALTHY, TWIN, Arm, CasePlan, Scenario, Withheld
 from injectors.sim import counterfactual, noise
 from injectors.sim.aiming import Aim, aimed
@@ -35,7 +36,6 @@ from injectors.sim.withheld import withhold
 
 VERSION = 1  # raised when the same scenario gives other cases
 TRACED_RANKS = 2
-BELOW_THRESHOLD = "below_threshold"  # what a harmless injection is called as a decoy
 
 
 @dataclass

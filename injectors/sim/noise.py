@@ -16,6 +16,7 @@ draw: extend it by a name for each further one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,7 @@ GAMMA, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
+@lru_cache(maxsize=4096)
 def text_hash(text: str) -> int:
     """Hash a text's UTF-8 bytes by 64-bit FNV-1a.
 

@@ -1,5 +1,6 @@
 """Which cases a witness must be false on."""
 
+from cases.schema import Decoy
 from cases.taxonomy import Taxonomy
 from harness.judge import load_truths
 from injectors.rivals import rivals
@@ -24,3 +25,22 @@ def test_an_acceptable_name_is_no_rival(tiny_suite, tiny_ids):
     cause = truths[tiny_ids["contention_train"]].faults[0].cause
     lenient = loader.faults[0].model_copy(update={"acceptable": (cause,)})
     assert rivals(loader.model_copy(update={"faults": (lenient,)}), truths, taxonomy) == []
+
+
+def test_a_cause_that_costs_too_little_beside_another_makes_no_rival(tiny_suite, tiny_ids):
+    truths, taxonomy = load_truths(tiny_suite), Taxonomy.load()
+    loader, other = truths[tiny_ids["loader_dev"]], truths[tiny_ids["contention_train"]]
+    # Not confusable any more, but for what its decoy looks like.
+    fault = other.faults[0].model_copy(update={"cause": loader.faults[0].cause})
+    for name, expected in (("below_threshold", []), ("hidden_slow_read", ["other"])):
+        decoy = Decoy(name=name, looks_like=(loader.faults[0].cause,))
+        beside = other.model_copy(update={"faults": (fault,), "decoys": (decoy,)})
+        assert rivals(loader, {"other": beside}, taxonomy) == expected
+    quiet = other.model_copy(
+        update={
+            "verdict": "healthy",
+            "faults": (),
+            "decoys": (Decoy(name="below_threshold", looks_like=(loader.faults[0].cause,)),),
+        }
+    )
+    assert rivals(loader, {"other": quiet}, taxonomy) == ["other"]
