@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 import pandas as pd
@@ -12,20 +14,25 @@ MOST_CHARACTERS = 12_000
 
 
 def as_text(frame: pd.DataFrame) -> str:
-    """Return the first rows, comma-separated below their names, and how many there are.
+    """Return the first rows as CSV below their names, and how many there are.
 
     >>> as_text(pd.DataFrame({"rank": [0, 1], "ms": [1.25, None]}))
     'rank,ms\\n0,1.25\\n1,null\\n(2 rows)'
     """
     shown = frame.head(MOST_ROWS)
     cells = [[cell(value) for value in row] for row in shown.itertuples(index=False, name=None)]
-    lines = [",".join(row) for row in ([str(name) for name in frame.columns], *cells)]
-    kept = list(lines)
+    kept = [_line(row) for row in ([str(name) for name in frame.columns], *cells)]
     while len(kept) > 1 and sum(map(len, kept)) + len(kept) > MOST_CHARACTERS:
         kept.pop()
     left = f", the first {len(kept) - 1} shown" if len(kept) - 1 < len(frame) else ""
     count = f"({len(frame)} row{'s' * (len(frame) != 1)}{left})"
     return "\n".join([*kept, count])
+
+
+def _line(cells: list[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
 
 
 def cell(value: Any) -> str:

@@ -27,6 +27,9 @@ The answer is handed in with submit_diagnosis:
   the share of wall time that the cause costs.
 - verdict abstain: the recording does not decide; name missing_signals and candidates.
 
+The first step of a run warms up. The last config.profiled_steps steps ran under the profiler and
+took profiler_overhead times as long; trace_events covers them only.
+
 Every finding cites evidence: a query that gives one number (one row, one column), the number that
 it gives on this recording, and what that says. Good evidence is a number that would be different
 in a healthy run of the job. The queries are run again before an answer is accepted.
