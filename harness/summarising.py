@@ -17,6 +17,7 @@ from harness import judge
 from harness.evidence import read_checked
 from harness.evidence_view import checked_responses, evidence_rows, evidence_summary
 from harness.floors import score_floors
+from harness.llm.transcript import COST
 from harness.repeats import finished_repeats, flips
 from harness.results import ANSWERS, RUN, Answer, answer_key, latest, read_answers
 from scorers import Label, Response, Scores, score
@@ -124,6 +125,8 @@ def summarise(folder: Path, labelled: Labelled) -> dict[str, Any]:
     if checked is not None:
         rows = list(evidence_rows(answers, info.cases, checked))
         document["evidence"] = evidence_summary(rows, checked)
+    if (folder / COST).is_file():
+        document["cost"] = read_json(folder / COST)
     write_bytes(folder / OUTCOMES, _parquet(scores, answers))
     write_bytes(folder / FAULTS, scores.faults.to_parquet(index=False))
     write_bytes(folder / FINDINGS, scores.findings.to_parquet(index=False))

@@ -12,6 +12,7 @@ import socketserver
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +63,12 @@ class Gateway:
         self._lock, self._paid = threading.Lock(), Usage()
         self._failure: EvalHarnessError | None = None
         self._slot = Path(tempfile.mkdtemp(prefix="evalharness."))
-        self._server = _Server(str(self._slot / "model.sock"), self)
+        self._socket = self._slot / "model.sock"
+        try:
+            self._server = _Server(str(self._socket), self)
+        except OSError as error:  # such as a name that is too long, below a deep TMPDIR
+            shutil.rmtree(self._slot, ignore_errors=True)
+            raise HarnessError(f"{self._socket} must be able to listen ({error})") from None
 
     def __enter__(self) -> Gateway:
         thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -81,7 +87,7 @@ class Gateway:
         """Return the task with the socket shown to it, and told where it is."""
         settings = self._settings
         budget = {"steps": settings.max_steps, "tokens": settings.max_tokens}
-        told = {"socket": str(self._slot / "model.sock"), "budget": budget}
+        told = {"socket": str(self._socket), "budget": budget}
         return replace(task, settings=told, shown=(*task.shown, self._slot))
 
     def check(self, answer: Answer) -> None:
@@ -187,8 +193,9 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 
     def wait(self, limit_s: float) -> None:
         """Give conversations a moment to write down how they ended."""
+        deadline = time.monotonic() + limit_s
         for thread in list(self._running):
-            thread.join(limit_s)
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve one connection, known as running meanwhile."""

@@ -68,13 +68,15 @@ def write_cost(folder: Path, settings: ModelSettings, paid: Usage) -> None:
         settings: With the prices of now.
         paid: What this command has used itself, beyond replies that were known.
     """
-    files = sorted((folder / FOLDER).glob("*.json"))
-    totals = [Usage(**read_json(path)["tokens"]) for path in files]
-    total = sum(totals, Usage())
+    decisive = settings.decisive().items()
+    documents = [read_json(path) for path in sorted((folder / FOLDER).glob("*.json"))]
+    # Those of another model may stand beside them, until the run is through.
+    own = [doc for doc in documents if all(doc.get(name) == value for name, value in decisive)]
+    total = sum((Usage(**document["tokens"]) for document in own), Usage())
     document = {
         "format": "evalharness.cost/1.0",
         "model": settings.model,
-        "cases": len(files),
+        "cases": len(own),
         "tokens": total.model_dump(),
         "cost": total.cost(settings),
         "paid_tokens": paid.model_dump(),

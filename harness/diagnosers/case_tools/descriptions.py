@@ -20,17 +20,18 @@ def tables(case: Case) -> str:
 
 
 def _tables(case: Case) -> Iterator[str]:
-    yield "Times are integer nanoseconds since the run's start. The same tables of the healthy"
-    yield f"earlier run, where there is one, are {REFERENCE}.<table>."
+    yield (
+        "Times are integer nanoseconds since the run's start. Tables of the healthy earlier run,"
+        f" where there is one, are {REFERENCE}.<table>."
+    )
     for name in case.info.signals.present:
         table = TRACE_EVENTS if name == TRACE_SIGNAL else TABLES[name]
         yield ""
         yield f"{name} ({_rows(case, name)}): {_about(name, table)}"
         yield from (f"  {column} {kind}: {what}" for column, (kind, what) in table.columns.items())
     yield ""
-    yield f"Not recorded: {', '.join(case.info.signals.absent) or 'nothing'}"
-    absent_tables = "a query that names one finds it empty"
-    yield f"({absent_tables})"
+    absent = ", ".join(case.info.signals.absent) or "nothing"
+    yield f"Not recorded, and empty where a query names it: {absent}"
 
 
 def _about(name: str, table: Table) -> str:

@@ -142,3 +142,19 @@ def test_endpoint_that_does_not_count_is_estimated(ask: Ask, server: Any, script
     tokens = ask()["transcript"]["tokens"]
     assert tokens["estimated"]
     assert 500 < tokens["prompt_tokens"] < 20_000
+
+
+def test_socket_that_cannot_be_made(run: Run, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of a Unix socket holds 107 characters at most."""
+    deep = Path("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(deep.resolve()))
+    result = run("--isolation", "process")
+    assert isinstance(result.exception, HarnessError)
+    assert "must be able to listen" in str(result.exception)
+
+
+def test_connection_that_breaks_off(ask: Ask, server: Any, script: Any) -> None:
+    failing(server, script, script.Play(b"{", 200, {"Content-Length": "500"}), 1)
+    assert ask()["outcome"] == "ok"
+    assert len(server.requests) == 2

@@ -45,13 +45,14 @@ def test_result_is_sealed_and_the_key_is_nowhere(run: Run, server: Any) -> None:
 
 
 def test_second_run_costs_nothing(run: Run, server: Any, monkeypatch: Any) -> None:
-    first = summary(run())
+    first = summary(run("--jobs", "2"))
     asked = len(server.requests)
     assert asked == 3 * 8 + 1  # the undecidable case is answered at once
     cost = json.loads((RESULTS / "cost.json").read_text())
     # 60 fresh, 40 cached and 10 completion tokens a reply: (60*2 + 40*1 + 10*8) / 1e6 = 0.00024
     assert cost["cost"] == pytest.approx(asked * 0.00024)
     assert (cost["paid"], cost["cases"]) == (cost["cost"], 9)
+    assert first["cost"] == cost
     again = summary(run("--out", "elsewhere"))
     assert len(server.requests) == asked
     assert again["metrics"] == first["metrics"]
