@@ -137,12 +137,25 @@ def _make(environment: Environment, progress: Progress) -> None:
         fetched = 0
         for line in pip.stdout:
             said.append(line)
-            fetched += line.startswith("Collecting ")
+            fetched += line.startswith(("Collecting ", "Ignoring "))
             progress(line.strip()[:60], min(fetched, packages), packages)
     if pip.returncode:
         raise InputError(_why(said), where=f"environment of {environment.name}")
-    progress("installed", packages, packages)
+    progress("trying it", packages, packages)
+    _try(environment)
     _stamp(environment)
+    progress("installed", packages, packages)
+
+
+def _try(environment: Environment) -> None:
+    """Import the tool once: a package may install and lack what it needs of the machine."""
+    module = environment.tool.imports
+    command = [str(environment.python), "-P", "-s", "-W", "ignore", "-c", f"import {module}"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        last = " ".join(done.stderr.strip().splitlines()[-1:])[:400]
+        where = f"environment of {environment.name}"
+        raise InputError(f"must be able to import {module}", where=where, found=last)
 
 
 def _stamp(environment: Environment) -> None:

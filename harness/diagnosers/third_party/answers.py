@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 from cases.schema import JOB, MAX_ROOTS, Diagnosis, Finding, Locus
 
+# What a tool's own grade is worth as a probability, where it gives no number; for all tools alike.
+GRADES = {
+    **dict.fromkeys(("high", "crit", "critical"), 0.8),
+    **dict.fromkeys(("med", "medium", "warn", "warning"), 0.5),
+    **dict.fromkeys(("low", "info"), 0.3),
+}
+UNGRADED = 0.5  # of a tool that grades nothing
+
 
 @dataclass(frozen=True)
 class Said:
@@ -14,7 +22,7 @@ class Said:
 
     Attributes:
         cause: The name of the taxonomy that it is translated to.
-        confidence: The tool's own, or what the adapter's table holds for its grade, 0 to 1.
+        confidence: The tool's own from 0 to 1, or what its grade is worth (`GRADES`).
         rank: Of whose recording it was said; None where it was said of the job.
         locus: Where the tool itself says that the cause sits.
         lost_fraction: The share of wall time that the tool says is lost.
