@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("harness.commands.report", "Draw finished results as pages."),
     "track": ("harness.commands.track", "Send results to MLflow, now or later."),
     "record": ("harness.commands.record", "Break a job on purpose and record labelled cases."),
+    "train": ("harness.commands.train", "Train the bundled forest on a suite's train split."),
     "cases": ("harness.commands.cases", "List, show, check and audit the cases of a suite."),
     "diagnosers": ("harness.commands.diagnosers", "List what can be asked; install tools."),
     "mcp": ("harness.commands.mcp", "Serve one case's tables to an agent that speaks MCP."),

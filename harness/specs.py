@@ -1,6 +1,7 @@
 """What `-d` names: read here without importing it, so that its code runs only in isolation.
 
 rules                      a bundled diagnoser, or an entry point of evalharness.diagnosers
+forest:FILE                the bundled forest as `evalharness train forest` wrote it to FILE
 gpu-idle                   a tool of others whose environment `evalharness diagnosers` has made
 package.module:function    a function that Python can import from here
 path/file.py:function      a function of a file
@@ -38,7 +39,7 @@ GROUP = "evalharness.diagnosers"
 NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 FUNCTION = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 FILE = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
-COMMAND = "cmd:"
+COMMAND, FOREST = "cmd:", "forest:"
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ def parse_spec(text: str, declared: Sequence[Path] = ()) -> DiagnoserSpec:
 def _find(text: str) -> DiagnoserSpec:
     if text.startswith(COMMAND):
         return _command(text)
+    if text.startswith(FOREST):
+        return _forest(text)
     if text in DIAGNOSERS:
         bundled = DIAGNOSERS[text]
         target = {"module": bundled.module, "function": bundled.function, "search": []}
@@ -109,6 +112,18 @@ def _find(text: str) -> DiagnoserSpec:
     names = ", ".join([*DIAGNOSERS, *TOOLS, ORACLE, *entries])
     must = f"must be module:function, path/file.py:function, cmd:program or one of {names}"
     raise InputError(must, where="-d", found=text)
+
+
+def _forest(text: str) -> DiagnoserSpec:
+    """A forest that was trained here; its file is shown where it lies, and part of its digest."""
+    path = Path(text.removeprefix(FOREST))
+    if not path.is_file():
+        must = "must be a file that `evalharness train forest` wrote"
+        raise InputError(must, where="-d", found=str(path))
+    path = path.resolve()
+    target = {"module": DIAGNOSERS["forest"].module, "function": "diagnose", "search": []}
+    task = Task(target, settings={"model": str(path)}, shown=(path,))
+    return DiagnoserSpec(text, _slug(text), task, tree_digest([path]))
 
 
 def _tool(name: str) -> DiagnoserSpec:

@@ -37,6 +37,9 @@ DIAGNOSERS: dict[str, Bundled] = {
     "shotgun": Bundled(
         "harness.diagnosers.shotgun", "Blames the commonest causes all at once.", settings=True
     ),
+    "forest": Bundled(
+        "harness.diagnosers.forest", "Decision trees over documented numbers, trained on cases."
+    ),
     "rules": Bundled("harness.diagnosers.rules", "A short decision list, the one to copy."),
     "llm": Bundled(
         "harness.diagnosers.llm.diagnoser", "A language model that queries the case.", model=True

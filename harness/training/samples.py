@@ -1,0 +1,62 @@
+"""What a forest learns from: a case's features, and of its label what it is to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cases.bundle import Suite
+from cases.case import Case
+from cases.schema import Locus, Topology
+from harness.diagnosers.features import Features, extract
+from harness.diagnosers.forest import NEEDS
+from harness.diagnosers.forest.withheld import kind_of, measured_signals
+from scorers import Label
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One case: what can be seen of it, and what is true.
+
+    Attributes:
+        case: The case, opened.
+        features: Its numbers.
+        signals: Columns that were measured.
+        kind: Kind of job by what it usually records.
+        label: What is true.
+    """
+
+    case: Case
+    features: Features
+    signals: list[str]
+    kind: str
+    label: Label
+
+
+def read_samples(
+    suite: Suite, labels: Sequence[Label], progress: Progress = lambda case: None
+) -> list[Sample]:
+    """Measure all cases that a forest can take."""
+    samples = []
+    for label in labels:
+        if label.kind in NEEDS["kinds"]:
+            case = suite.case(label.case_id)
+            signals, kind = measured_signals(case), kind_of(case)
+            # A case keeps the tables that it has read, so a fresh one is kept instead.
+            fresh = suite.case(label.case_id)
+            samples.append(Sample(fresh, extract(case), signals, kind, label))
+        progress(label.case_id)
+    return samples
+
+
+def ranks_of(locus: Locus, topology: Topology) -> set[int]:
+    """Ranks that a place holds; those at the ends of a link; none for the whole job."""
+    ranks = set(locus.ranks)
+    for place in topology.ranks:
+        if place.host in locus.hosts or place.gpu in locus.gpus or place.stage in locus.stages:
+            ranks.add(place.rank)
+    for link in topology.links:
+        ranks |= set(link.ranks) if link.name in locus.links else set()
+    return ranks | {int(name.split("/")[0].removeprefix("rank")) for name in locus.workers}
