@@ -57,3 +57,16 @@ class EngineCpuBound(Fault):
             "the engine's host time in a step rose, and more than the step did, as much in steps"
             " without constrained requests",
         )
+
+    def simulated_witness(self) -> tuple[str, str]:
+        """As the other, where many constrained requests run together and each adds little."""
+        sql, says = self.witness()
+        return (
+            f"""
+            {sql}
+               AND (SELECT coalesce(regr_slope(host, constrained) * avg(constrained)
+                                    <= 0.25 * avg(host), true)
+                    FROM ({STEPS.format(schema="")}))
+            """,
+            says,
+        )
