@@ -12,6 +12,7 @@ from cases.kineto import TRACE_EVENTS
 from cases.layout import REFERENCE
 from cases.tables import TABLES, TRACE_SIGNAL, Table
 from cases.taxonomy import Taxonomy
+from harness.diagnosers.case_tools.places import MOST_IN_FULL, described, spans
 
 
 def tables(case: Case) -> str:
@@ -50,14 +51,21 @@ def _rows(case: Case, name: str) -> str:
 def _count(run: Recording, name: str) -> str:
     """Rows as the file's footer states them; a trace is too costly to read for that."""
     if name == TRACE_SIGNAL:
-        return f"ranks {', '.join(map(str, run.trace_ranks)) or 'none'}"
+        return f"ranks {spans(run.trace_ranks)}"
     path = run.table_paths.get(name)
     return f"{pq.read_metadata(path).num_rows if path else 0} rows"
 
 
 def configuration(case: Case) -> str:
     """Return all that case.json says: the job, its topology, versions and configuration."""
-    return json.dumps(case.info.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+    document = case.info.model_dump(mode="json", exclude_none=True)
+    if len(case.info.topology.ranks) <= MOST_IN_FULL:
+        return json.dumps(document, ensure_ascii=False)
+    document["topology"] = {
+        "parallelism": case.info.topology.parallelism,
+        "ranks": f"{len(case.info.topology.ranks)}, see below",
+    }
+    return f"{json.dumps(document, ensure_ascii=False)}\n{described(case.info.topology)}"
 
 
 def causes(name: str | None = None) -> str:
