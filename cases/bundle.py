@@ -254,10 +254,12 @@ def write_suite_info(
 
 
 def truth_digests(labels_folder: Path, case_ids: Iterable[str]) -> dict[str, str]:
-    """Digests of the label documents of the given cases."""
+    """Digests of the label documents of the given cases; an imported case may have none."""
+    files = {case_id: labels_folder / f"{case_id}.json" for case_id in sorted(case_ids)}
     return {
-        case_id: document_digest(read_json(labels_folder / f"{case_id}.json"))
-        for case_id in sorted(case_ids)
+        case_id: document_digest(read_json(file))
+        for case_id, file in files.items()
+        if file.is_file()
     }
 
 

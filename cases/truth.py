@@ -124,6 +124,33 @@ class Counterfactual(Record):
         return self
 
 
+class Stated(Record):
+    """What whoever imported a case states of it: nothing was measured.
+
+    Attributes:
+        source: Who states it, and how it is known.
+        decision: The verdict that is stated.
+    """
+
+    rule: Literal["imported: stated, not measured"] = "imported: stated, not measured"
+    source: str = Field(min_length=1)
+    decision: Verdict
+
+
+class StatedLabel(Record):
+    """A label that comes with an imported case, as its owner writes it down."""
+
+    format: str = "evalharness.label/1.0"
+    source: str = Field(min_length=1)
+    verdict: Verdict
+    faults: tuple[Fault, ...] = ()
+    decoys: tuple[Decoy, ...] = ()
+    candidates: tuple[CauseName, ...] = ()
+    missing_signals: tuple[str, ...] = ()
+    group: str | None = None
+    split: Split = "public_test"
+
+
 def set_name(numbers: Iterable[int]) -> str:
     """Name a set of injections by their numbers.
 
@@ -159,12 +186,13 @@ class Truth(Record):
     split: Split
     twin: CaseId | None = None
     witness: Witness | None = None
-    validation: Validation | Counterfactual
+    validation: Validation | Counterfactual | Stated
     recipe: dict[str, Any] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _verdict_fits(self) -> Truth:
-        if self.verdict == "faulty" and not (self.faults and self.witness):
+        shown = self.witness or isinstance(self.validation, Stated)
+        if self.verdict == "faulty" and not (self.faults and shown):
             raise ValueError("a faulty case must have a fault and a witness")
         if self.verdict == "healthy" and self.faults:
             raise ValueError("a healthy case must have no fault")

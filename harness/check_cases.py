@@ -13,7 +13,7 @@ from cases.schema import Locus
 from cases.tables import TABLES
 from cases.witness import holds
 from harness.checklist import Checklist
-from harness.judge import Counterfactual, Truth, duration_ns
+from harness.judge import Counterfactual, Stated, Truth, duration_ns
 from harness.step_time import mean_step_ns
 
 # Long recordings are shipped as means over stretches of steps, cut anew.
@@ -40,7 +40,7 @@ def looked_for_headroom(truth: Truth) -> bool:
     validation = truth.validation
     if isinstance(validation, Counterfactual):
         return bool(validation.ablated)
-    return bool(validation.ablations)
+    return not isinstance(validation, Stated) and bool(validation.ablations)
 
 
 def _locus_problems(case: Case, locus: Locus) -> Iterator[str]:
@@ -85,6 +85,8 @@ def _withheld_problems(case: Case, truth: Truth) -> Iterator[str]:
 
 def shipped_problems(case: Case, twin: Case | None, truth: Truth) -> Iterator[str]:
     """Compare the shipped recording with its twin, or a healthy one with its reference run."""
+    if isinstance(truth.validation, Stated):
+        return
     baseline = case.reference if truth.validation.decision == "healthy" else twin
     mine, before = mean_step_ns(case), mean_step_ns(baseline) if baseline else None
     if mine and before:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cases.taxonomy import Taxonomy
 from harness.checklist import Checklist
-from harness.judge import Ablated, Counterfactual, PairedTrials, Truth
+from harness.judge import Ablated, Counterfactual, PairedTrials, Stated, Truth
 from injectors.joint import joint_problems
 from injectors.label_rule import decide, lost_fraction, recompute, shows
 from injectors.sim.counterfactual import problems as simulated_problems
@@ -23,7 +23,10 @@ def check_label(
     decided = truth.validation.decision
     wrong = truth.verdict in ("faulty", "healthy") and decided != truth.verdict
     problems = [f"the verdict is {truth.verdict}, the samples decided {decided}"] if wrong else []
-    if isinstance(truth.validation, Counterfactual):
+    if isinstance(truth.validation, Stated):
+        stated = f"it is stated ({truth.validation.source}) and was not measured"
+        checklist.add("label_rule", truth.id, [*problems, stated])
+    elif isinstance(truth.validation, Counterfactual):
         problems += simulated_problems(truth.validation, truth.faults)
         if not shows(decided, truth.validation.shipped_ratio):
             problems.append(f"the shipped run shows {truth.validation.shipped_ratio:.3f}")
@@ -49,7 +52,7 @@ def check_label(
 def _check_measured(checklist: Checklist, truth: Truth) -> None:
     """Check what only a label of measured trials has."""
     validation = truth.validation
-    assert not isinstance(validation, Counterfactual)
+    assert not isinstance(validation, Counterfactual | Stated)
     checklist.add("cost", truth.id, _cost_problems(truth, validation.fresh))
     if validation.alone or len(truth.faults) > 1:
         checklist.add("joint", truth.id, joint_problems(validation, truth.faults))

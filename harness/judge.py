@@ -13,15 +13,25 @@ import pyarrow.compute as pc
 from cases.bundle import Suite, truth_digests
 from cases.case import Case, Recording
 from cases.digest import suite_digest
+from cases.documents import parse_record, read_yaml, write_record
 from cases.errors import BundleError, RecordError
 from cases.schema import CaseInfo
-from cases.truth import Ablated, Counterfactual, PairedTrials, Truth, read_truth
+from cases.truth import (
+    Ablated,
+    Counterfactual,
+    PairedTrials,
+    Stated,
+    StatedLabel,
+    Truth,
+    read_truth,
+)
 from scorers.inputs import Label
 
 __all__ = [
     "Ablated",
     "Counterfactual",
     "PairedTrials",
+    "Stated",
     "Truth",
     "duration_ns",
     "healthy_counterparts",
@@ -30,6 +40,7 @@ __all__ = [
     "labels_folder",
     "load_labels",
     "load_truths",
+    "state_label",
 ]
 
 
@@ -43,16 +54,50 @@ def labels_folder(suite_folder: Path, labels: Path | None = None) -> Path:
 
 
 def load_truths(suite_folder: Path, labels: Path | None = None) -> dict[str, Truth]:
-    """Read the labels of all cases of a suite, by case id in sorted order."""
+    """Read the labels of all cases of a suite, by case id in sorted order.
+
+    Imported cases without a label are left out.
+    """
     folder = labels_folder(suite_folder, labels)
-    truths = {}
-    for case_id in Suite.open(suite_folder).case_ids:
+    truths, suite = {}, Suite.open(suite_folder)
+    for case_id in suite.case_ids:
+        if not (folder / f"{case_id}.json").exists() and _is_imported(suite, case_id):
+            continue
         truth = read_truth(folder, case_id)
         if truth.id != case_id:
             where = folder / f"{case_id}.json"
             raise RecordError("must be the case's own id", where=where, field="id", found=truth.id)
         truths[case_id] = truth
     return truths
+
+
+def _is_imported(suite: Suite, case_id: str) -> bool:
+    return suite.case(case_id).info.provenance.backend == "imported"
+
+
+def state_label(source: Path, case_id: str, folder: Path) -> Truth:
+    """Write the label that comes with an imported case into a folder of labels.
+
+    Args:
+        source: A YAML document `evalharness.label/1.0`.
+        case_id: The case that it is about.
+        folder: Where the suite's labels lie.
+
+    Raises:
+        RecordError: the document breaks its record.
+    """
+    stated = parse_record(read_yaml(source), StatedLabel, where=source)
+    document = {
+        **stated.model_dump(exclude={"format", "source", "group"}),
+        "format": Truth.model_fields["format"].default,
+        "id": case_id,
+        "group": stated.group or f"imported-{case_id}",
+        "validation": Stated(source=stated.source, decision=stated.verdict),
+        "recipe": {"imported": stated.source},
+    }
+    truth = parse_record(document, Truth, where=source)
+    write_record(folder / f"{case_id}.json", truth)
+    return truth
 
 
 def load_labels(suite_folder: Path, labels: Path | None = None) -> list[Label]:

@@ -10,7 +10,7 @@ from cases.bundle import Suite
 from cases.errors import BundleError
 from cases.schema import Interval
 from harness.aligned import aligned
-from harness.judge import Truth, load_truths
+from harness.judge import Stated, Truth, load_truths
 from injectors.matrix import finished, journal_path
 
 LEAST = 0.9
@@ -97,7 +97,8 @@ def _names(truth: Truth) -> tuple[str, ...]:
 
 def _intervals(truth: Truth) -> list[Interval]:
     """What each fault costs; of a healthy job, its ratio to itself."""
-    return [fault.lost_fraction for fault in truth.faults] or [truth.validation.ratio]
+    costs = [fault.lost_fraction for fault in truth.faults]
+    return costs if costs or isinstance(truth.validation, Stated) else [truth.validation.ratio]
 
 
 def _overlap(one: Interval, other: Interval) -> bool:
@@ -109,7 +110,7 @@ def _words(truth: Truth) -> str:
 
 
 def _parts(truth: Truth) -> Iterator[str]:
-    if not truth.faults:
+    if not truth.faults and not isinstance(truth.validation, Stated):
         ratio = truth.validation.ratio
         yield f"healthy {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
     for fault in truth.faults:

@@ -14,6 +14,30 @@ from scorers.tables import build
 RIGHT = ("found", "quiet", "abstained_informed")
 
 
+def said(answer: Answer) -> dict[str, Any]:
+    """Return what was answered about a case that nobody labelled, as a JSON document.
+
+    Returns:
+        case, outcome, answered, blamed (cause, place, confidence), error, text.
+    """
+    diagnosis = answer.diagnosis
+    findings = diagnosis.findings if diagnosis else ()
+    blamed = [
+        {"cause": f.cause, "place": place(f.locus), "confidence": f.confidence} for f in findings
+    ]
+    words = [f"{b['cause']} at {b['place']} ({b['confidence']:.2f})" for b in blamed]
+    told_of = ", ".join(words) or (diagnosis.verdict if diagnosis else answer.outcome)
+    return {
+        "format": "evalharness.said/1.0",
+        "case": answer.case,
+        "outcome": answer.outcome,
+        "answered": diagnosis.verdict if diagnosis else None,
+        "blamed": blamed,
+        "error": answer.error,
+        "text": f"{answer.case}  no label\n  blamed: {told_of}",
+    }
+
+
 def told(answer: Answer, label: Label, taxonomy: Tree) -> dict[str, Any]:
     """Judge one answer and return all that its author wants to see, as a JSON document.
 

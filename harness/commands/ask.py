@@ -13,7 +13,7 @@ from harness.commands.asking_options import asking, asking_options
 from harness.degrade.asking import Asking
 from harness.results import Answer
 from harness.running import run_diagnoser
-from harness.told import told
+from harness.told import said, told
 
 FOLDER = "asked"
 
@@ -52,7 +52,8 @@ def ask(asking: Asking, case_ids: tuple[str, ...], as_json: bool) -> None:
         labelled.suite.case_folder(case_id)
 
     def show(answer: Answer, reused: bool) -> None:
-        document = told(answer, labels[answer.case], labelled.taxonomy)
+        label = labels.get(answer.case)
+        document = told(answer, label, labelled.taxonomy) if label else said(answer)
         click.echo(json.dumps(document) if as_json else document["text"])
 
     info = labelled.suite.info

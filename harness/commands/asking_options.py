@@ -117,12 +117,14 @@ def asking(
 
 
 def chosen(labelled: Labelled, split: str) -> tuple[str, ...]:
-    """Return the ids of a split's cases.
+    """Return the ids of a split's cases; of all splits, those of cases without a label as well.
 
     Raises:
         InputError: there are none.
     """
-    ids = [label.case_id for label in labelled.labels if split in ("all", label.split)]
+    if split == "all":
+        return labelled.suite.case_ids
+    ids = [label.case_id for label in labelled.labels if label.split == split]
     if not ids:
         raise InputError("must hold cases", where=f"split {split}", found=labelled.suite.info.name)
     return tuple(sorted(ids))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -73,6 +73,55 @@ def build_command(name: str, private_seed: int | None, out: Path | None, jobs: i
 
         info = build(name, out or cache_folder(), private_seed, jobs, progress)
     click.echo(f"{info.name}: {len(info.cases)} cases, {info.digest}")
+
+
+@command.command("import")
+@click.argument("source", metavar="TRACES", type=click.Path(exists=True, path_type=Path))
+@click.option("--name", default="imported", show_default=True, help="Suite that it is added to.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for suites/NAME and labels/NAME; the user's cache by default.",
+)
+@click.option(
+    "--label",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file that states what is wrong with the job.",
+)
+@click.option(
+    "--reference",
+    type=click.Path(exists=True, path_type=Path),
+    help="Traces of an earlier healthy run of the same job.",
+)
+@click.option("--kind", type=click.Choice(["training", "inference"]), default="training")
+@click.option("--title", default="", help="One line on the job that does not tell what is wrong.")
+@click.option("--scrub", multiple=True, metavar="NAME", help="Host or user to take out.")
+def import_command(
+    source: Path,
+    name: str,
+    out: Path | None,
+    label: Path | None,
+    reference: Path | None,
+    kind: Literal["training", "inference"],
+    title: str,
+    scrub: tuple[str, ...],
+) -> None:
+    """Make a case of profiler TRACES: a Kineto file, or a folder with one a rank.
+
+    Paths, hosts, users and secrets are taken out, and times count from the first event. With a
+    label the case can be scored (`evalharness run`); without one it can be asked about
+    (`evalharness ask`). A label is what its author states: `cases check` says that nothing was
+    measured.
+
+    Example: evalharness cases import trace.json.gz --label known.yaml
+    """
+    from cases.bundle import cache_folder
+    from cases.importing import ImportOptions
+    from harness.imports import add_case
+
+    options = ImportOptions(kind=kind, title=title, names=scrub)
+    case_id, suite = add_case(source, out or cache_folder(), name, options, reference, label)
+    click.echo(f"{suite.info.name}: case {case_id}, {len(suite.info.cases)} cases")
 
 
 @command.command("list")

@@ -132,6 +132,7 @@ def command(
     Example: evalharness run -d rules -d mydiag.py:diagnose --suite recorded_cpu
     """
     labelled = Labelled.open(suite, labels)
+    check_labelled(labelled)
     level, note = choose_level(isolation)
     if note:
         click.echo(f"evalharness: results will be unsealed: {note}", err=True)
@@ -155,6 +156,18 @@ def command(
     click.echo(json.dumps(summaries, indent=1) if as_json else render(summaries))
     if track if track is not None else importlib.util.find_spec("mlflow") is not None:
         _track(folders)
+
+
+def check_labelled(labelled: Labelled) -> None:
+    """Refuse a suite with cases that nobody labelled.
+
+    Raises:
+        InputError: names them and says what can be done.
+    """
+    known = {label.case_id for label in labelled.labels}
+    if strangers := [case for case in labelled.suite.case_ids if case not in known]:
+        must = "must have a label for every case to be scored (evalharness ask only asks)"
+        raise InputError(must, where=labelled.suite.info.name, found=strangers)
 
 
 def _asked(spec: DiagnoserSpec, labelled: Labelled, options: RunOptions, repeats: int) -> Path:

@@ -38,6 +38,7 @@ def test_the_budget_names_its_line_in_the_title() -> None:
 def test_what_has_no_name_makes_no_answer_healthy() -> None:
     assert translate(_said(("DIST.STRAGGLER", "high", "Rank 2"))).verdict == "abstain"
     assert translate(_said()).verdict == "healthy"
+    assert translate({"refused": "No steps or trace found"}).verdict == "abstain"
     with pytest.raises(KeyError):
         translate(_said(("NEW.RULE", "high", "?")))
 

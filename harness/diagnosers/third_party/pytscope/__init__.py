@@ -44,6 +44,6 @@ diagnose = Adapter(
     version=1,
     causes=tuple(cause for cause in CAUSES.values() if cause),
     translate=translate,
-    needs={"signals": ["steps"], "kinds": ["training"]},
+    needs={"kinds": ["training"]},
     inputs=inputs,
 )

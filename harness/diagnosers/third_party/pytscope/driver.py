@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main(asked: str, told: str) -> None:
-    """Write its findings."""
+    """Write its findings; without steps and traces it finds nothing to analyse."""
     from pytscope.analyzers.convergence import analyze_convergence
     from pytscope.analyzers.distributed import analyze_distributed, is_multirank, load_multirank
     from pytscope.analyzers.efficiency import analyze_efficiency
@@ -18,6 +18,10 @@ def main(asked: str, told: str) -> None:
     from pytscope.diagnosis import DiagnosisContext, run_diagnosis
 
     request = json.loads(Path(asked).read_text())
+    traces = request["traces"]
+    if not request["steps"] and not traces:  # "No steps or trace found", exit status 1
+        Path(told).write_text(json.dumps({"refused": "No steps or trace found"}))
+        return
     run = write_run(Path("run"), request["steps"])
     distributed = None
     if is_multirank(run):  # as pytscope.cli.cmd_analyze
@@ -26,7 +30,6 @@ def main(asked: str, told: str) -> None:
         store = ranks[min(ranks)]
     else:
         store = RunStore.load(run)
-    traces = request["traces"]
     findings = run_diagnosis(
         DiagnosisContext(
             timing=analyze_timing(store.steps),
@@ -45,9 +48,10 @@ def main(asked: str, told: str) -> None:
 
 def write_run(folder: Path, steps: dict[str, list[dict[str, object]]]) -> Path:
     """Write a run folder in its format: `steps.jsonl`, in `rank<N>/` where there are several."""
+    folder.mkdir()
     for rank, records in steps.items():
         place = folder / f"rank{rank}" if len(steps) > 1 else folder
-        place.mkdir(parents=True)
+        place.mkdir(exist_ok=True)
         lines = [json.dumps(record) for record in records]
         (place / "steps.jsonl").write_text("\n".join(lines) + "\n")
     return folder

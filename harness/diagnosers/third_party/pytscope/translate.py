@@ -36,6 +36,8 @@ LINE = re.compile(r"\((\w+)\)$")
 
 def translate(raw: Any) -> Diagnosis:
     """Translate its findings; one without a name in the taxonomy makes no answer healthy."""
+    if "refused" in raw:
+        return answer([], judged=False)
     codes = [(_code(finding), GRADES[finding["severity"]]) for finding in raw["findings"]]
     said = [Said(cause, grade) for code, grade in codes if (cause := CAUSES[code])]
     return answer(said, judged=not codes or bool(said))
