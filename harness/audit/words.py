@@ -33,6 +33,7 @@ ALLOWED = re.compile(
     r"graph_capture_health_check|"  # every optimizer step of torch
     r"clocks_throttle_reasons|"  # NVML's old name of event reasons
     r"cpu:gloo,cuda:nccl|cuda:nccl|"  # torch's name of the backends of a process group
+    r"Fp8KVCacheDataType|"  # a parameter of vLLM's kernel that writes keys and values
     r"page[ _-]?faults?|"  # a counter of the kernel
     r"fault[_ ]?toleran\w*",  # torchrun's and torchft's banners
     re.IGNORECASE,

@@ -140,6 +140,7 @@ def test_leaking_words(text: str) -> None:
     [
         "default",
         "aten::_slow_conv2d_backward",
+        "void vllm::reshape_and_cache_flash_kernel<half, half, (vllm::Fp8KVCacheDataType)0>",
         "autograd::engine::evaluate_function: AddmmBackward0",
         "DataLoader worker 3 ready",
         "minor page faults: 12",
