@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -116,23 +117,21 @@ class Queries:
     def _start(self) -> Connection:
         context = get_context("fork")
         self._pipe, theirs = context.Pipe()
-        ends = (self._pipe, theirs)
-        self._process = context.Process(target=_serve, args=(self._case, *ends), daemon=True)
-        self._process.start()
+        self._process = context.Process(target=_serve, args=(self._case, theirs), daemon=True)
+        with warnings.catch_warnings():
+            # Python warns of locks that other threads may hold; a query needs none of theirs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
         theirs.close()
         return self._pipe
 
 
-def _serve(case: Case, parents: Connection, pipe: Connection) -> None:
-    """Answer until the parent closes its end, of which a fork holds a copy, or is gone."""
-    die_with_parent()
-    parents.close()
+def _serve(case: Case, pipe: Connection) -> None:
+    """Answer until the parent ends this process, or is gone."""
+    die_with_parent()  # a fork holds a copy of the parent's end too, so that no end of file comes
     answers: dict[str, Callable[[Case, str], Answer]] = {"rows": _rows, "evidence": _evidence}
     while True:
-        try:
-            what, sql = json.loads(pipe.recv_bytes())
-        except EOFError:
-            return
+        what, sql = json.loads(pipe.recv_bytes())
         pipe.send_bytes(json.dumps(answers[what](case, sql)).encode())
 
 

@@ -58,6 +58,9 @@ def test_second_run_costs_nothing(run: Run, server: Any, monkeypatch: Any) -> No
     assert again["metrics"] == first["metrics"]
     cost = json.loads(Path("elsewhere/tiny/llm/cost.json").read_text())
     assert (cost["paid"], cost["cost"]) == (0, pytest.approx(asked * 0.00024))
+    transcripts = [json.loads(p.read_text()) for p in Path("elsewhere").rglob("transcripts/*")]
+    assert {transcript["paid"] for transcript in transcripts} == {0}
+    assert {len(transcript["exchanges"]) for transcript in transcripts} == {1, 3}
 
 
 def test_repeats_ask_again(run: Run, server: Any) -> None:
