@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from harness.leaderboard import COLUMNS, MIX, Board, Row
+from harness.leaderboard_facts import ANSWERS, facts
 from harness.stored import Metric
 
 HEAD = ("rank", "diagnoser", *COLUMNS)
@@ -78,7 +79,36 @@ def as_markdown(board: Board) -> str:
     """Return a Markdown section."""
     lines = [f"### {title(board)}", "", _bar(HEAD), "|" + "---|" * len(HEAD)]
     lines += [_bar(cells) for _, cells in table(board)]
-    return "\n".join([*lines, "", *(f"{note}\n" for note in board.notes)])
+    lines += ["", *(f"{note}\n" for note in board.notes)]
+    head = ("diagnoser", *ANSWERS)
+    lines += [_bar(head), "|" + "---|" * len(head)]
+    lines += [_bar(cells) for cells in answered(board)]
+    lines += ["", *(f"- **{name}**: {' '.join(said)}" for name, said in told(board)), ""]
+    return "\n".join(lines)
+
+
+def answered(board: Board) -> list[list[str]]:
+    """Return a row a diagnoser: how its cases were answered, and what that took."""
+    runs = [row.run for row in (*board.rows, *board.apart)]
+    return [[run.diagnoser, *(column(run) for column in ANSWERS.values())] for run in runs]
+
+
+def told(board: Board) -> list[tuple[str, tuple[str, str]]]:
+    """Return two lines a diagnoser, see `leaderboard_facts.facts`."""
+    runs = [row.run for row in (*board.rows, *board.apart)]
+    return [(run.diagnoser, facts(run)) for run in runs]
+
+
+def as_page(boards: Sequence[Board], suites: Sequence[str]) -> str:
+    """Return a whole Markdown document of the rankings of several suites."""
+    asked = " ".join(f"--suite {suite}" for suite in suites)
+    intro = (
+        f"Written by `evalharness leaderboard {asked} --markdown FILE` from tracked runs. Ranked"
+        " are sealed runs on the same digest; figures of different suites are not comparable, and"
+        " simulated suites say nothing by themselves about recorded ones. What each figure means:"
+        " [scoring](scoring.md)."
+    )
+    return "\n".join(["# Leaderboard", "", intro, "", *map(as_markdown, boards)])
 
 
 def _bar(cells: Sequence[str]) -> str:
@@ -103,9 +133,19 @@ def _section(board: Board) -> str:
         for kind, cells in table(board)
     )
     notes = "\n".join(f"<p>{escape(note)}</p>" for note in board.notes)
+    more = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in ("diagnoser", *ANSWERS))
+    how = "\n".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        for cells in answered(board)
+    )
+    lines = "\n".join(
+        f"<li><b>{escape(name)}</b>: {escape(' '.join(said))}</li>" for name, said in told(board)
+    )
     return (
         f"<section>\n<h2>{escape(title(board))}</h2>\n<table>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n{notes}\n</section>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n{notes}\n"
+        f"<table>\n<thead><tr>{more}</tr></thead>\n<tbody>\n{how}\n</tbody>\n</table>\n"
+        f"<ul>\n{lines}\n</ul>\n</section>"
     )
 
 

@@ -59,6 +59,8 @@ class Summary(_Stored):
     metrics: dict[str, Metric]
     buckets: dict[str, Any] = {}
     floors: dict[str, dict[str, float | None]] = {}
+    timing: dict[str, float | None] = {}
+    cost: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _flat(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def run_metrics(result: StoredResult) -> dict[str, float]:
-    """Return every number of the summary: `name`, `name_low`, `name_high`, buckets, floors.
+    """Return every number of the summary: `name`, `name_low`, `name_high`, buckets, floors, costs.
 
     A metric that could not be computed is left out, never sent as 0.
     """
@@ -85,6 +85,7 @@ def run_metrics(result: StoredResult) -> dict[str, float]:
         found |= {f"floor/{floor}/{name}": value for name, value in values.items()}
     found |= dict(_counts("bucket", summary.buckets))
     found |= {f"cases/{name}": n for name, n in summary.composition.items()}
+    found |= dict(_counts("timing", summary.timing)) | dict(_counts("cost", summary.cost))
     return {_name(name): float(value) for name, value in found.items() if value is not None}
 
 

@@ -9,33 +9,44 @@ import click
 
 from cases.documents import write_bytes
 from harness.leaderboard import boards
-from harness.leaderboard_report import as_html, as_json, as_markdown, as_text
+from harness.leaderboard_report import as_html, as_json, as_page, as_text
 from harness.tracking import tracked_runs
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("leaderboard")
-@click.option("--suite", required=True, help="Suite whose runs are ranked.")
-@click.option("--markdown", type=FILE, help="Write Markdown instead of printing a table.")
+@click.option(
+    "--suite",
+    "suites",
+    required=True,
+    multiple=True,
+    help="Suite whose runs are ranked; repeatable.",
+)
+@click.option("--markdown", type=FILE, help="Write a Markdown page instead of printing a table.")
 @click.option("--html", type=FILE, help="Write a standalone web page instead.")
 @click.option("--json", "json_output", is_flag=True, help="Print one JSON document.")
 @click.option("--all", "everything", is_flag=True, help="Show older digests and scorings, too.")
 def command(
-    suite: str, markdown: Path | None, html: Path | None, json_output: bool, everything: bool
+    suites: tuple[str, ...],
+    markdown: Path | None,
+    html: Path | None,
+    json_output: bool,
+    everything: bool,
 ) -> None:
-    """Rank the latest tracked run of every diagnoser on a suite.
+    """Rank the latest tracked run of every diagnoser on each suite.
 
     Only runs of one suite digest and scoring version share a ranking; unsealed and unranked
     runs stand apart below it.
 
     Example: evalharness leaderboard --suite recorded_cpu --html board.html
     """
-    shown = boards(suite, tracked_runs(suite))
-    if not everything:
-        shown = shown[:1]
+    shown = []
+    for suite in suites:
+        found = boards(suite, tracked_runs(suite))
+        shown += found if everything else found[:1]
     if markdown:
-        write_bytes(markdown, "\n".join(as_markdown(board) for board in shown).encode())
+        write_bytes(markdown, as_page(shown, suites).encode())
     if html:
         write_bytes(html, as_html(shown).encode())
     if json_output:

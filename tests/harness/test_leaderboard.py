@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from harness.cli import cli
 from harness.leaderboard import Board, boards
+from harness.leaderboard_facts import ANSWERS, facts
 from harness.leaderboard_report import as_html, as_markdown, as_text
 from harness.tracked import TrackedRun
 from harness.tracking import track_results
@@ -146,7 +147,8 @@ def test_page_stands_alone_and_escapes_names() -> None:
     text = as_html([board(run("<script>x</script>"))])
     page = Page()
     page.feed(text)
-    assert page.tags.count("tr") == 3  # heading, one diagnoser, one floor
+    # Heading, one diagnoser, one floor; and how it answered, with a heading.
+    assert page.tags.count("tr") == 3 + 2
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert not {"src", "href", "onload"} & set(page.attributes)
     assert "@import" not in text and "url(" not in text
@@ -179,6 +181,52 @@ def test_command_reads_what_was_tracked(
     assert CliRunner().invoke(cli, line).exit_code == 0
     assert "older" in page.read_text() and "better" not in page.read_text()
     assert "| 1 | older |" in text.read_text()
+
+
+def test_a_page_of_several_suites(
+    make_results: MakeResults, own_store: Path, tmp_path: Path
+) -> None:
+    track_results(make_results("one"))
+    track_results(make_results("two", suite="other"))
+    text = tmp_path / "board.md"
+    line = ["leaderboard", "--suite", "recorded_cpu", "--suite", "other", "--markdown", str(text)]
+    done = CliRunner().invoke(cli, line)
+    assert done.exit_code == 0, done.output
+    page = text.read_text()
+    assert page.startswith("# Leaderboard") and page.count("### ") == 2
+    assert page.index("recorded_cpu, public") < page.index("other, public")
+
+
+def test_facts_come_from_the_figures_of_the_run() -> None:
+    metrics = {
+        "coverage": 0.5, "abstention_rate": 0.25, "unsupported_rate": 0.2, "failed_rate": 0.05,
+        "recall_of_slow_link": 0.75, "recall_of_slow_link_low": 0.6, "recall_of_power_cap": 0.5,
+        "recall_of_other_inference": 1.0, "recall_of_gpu_noisy_neighbor": 0.4,
+        "precision_of_slow_link": 0.9, "precision_of_power_cap": 0.1,
+        "precision_of_power_cap_applicable": 0.0,
+    }  # fmt: skip
+    told = facts(TrackedRun("id", "mine", 0, {}, metrics))
+    assert told == (
+        "Answers 50% of the cases, abstains on 25%, does not support 20%, fails on 5%.",
+        "Finds slow_link (recall 0.75), power_cap (recall 0.50);"
+        " mostly wrong where it says power_cap (precision 0.10).",
+    )
+    assert facts(TrackedRun("id", "mute", 0, {}, {}))[1] == "Finds no cause in half of its cases."
+
+
+def test_time_tokens_and_cost_are_shown_where_they_are_known() -> None:
+    metrics = {
+        "timing/seconds_median": 1.25, "timing/peak_memory_bytes_median": 2.5e8,
+        "cost/tokens/prompt_tokens": 12000.0, "cost/tokens/completion_tokens": 345.0,
+        "cost/cost": 0.0417,
+    }  # fmt: skip
+    shown = {
+        title: column(TrackedRun("id", "llm", 0, {"isolation": "sealed"}, metrics))
+        for title, column in ANSWERS.items()
+    }
+    assert shown["s a case"] == "1.25" and shown["MB"] == "250"
+    assert shown["tokens"] == "12,345" and shown["cost"] == "0.0417"
+    assert shown["isolation"] == "sealed" and shown["failed"] == ""
 
 
 def test_unknown_suite_names_the_command_that_fills_it(own_store: Path) -> None:
