@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from harness.sandbox.digests import named_digest
 
 PREFIX = "EVALHARNESS_LLM_"
 KEY = f"{PREFIX}API_KEY"
+PRINTABLE = re.compile(r"[!-~]*")
 
 
 class ModelSettings(Record):
@@ -87,8 +89,15 @@ def from_environment(environment: Mapping[str, str] | None = None) -> ModelSetti
 
 
 def api_key(environment: Mapping[str, str] | None = None) -> str:
-    """Return the key, empty where the endpoint needs none."""
-    return (os.environ if environment is None else environment).get(KEY, "").strip()
+    """Return the key, empty where the endpoint needs none.
+
+    Raises:
+        InputError: it cannot stand in a header; does not show it, as the library would.
+    """
+    key = (os.environ if environment is None else environment).get(KEY, "").strip()
+    if not PRINTABLE.fullmatch(key):
+        raise InputError("must be printable ASCII without blanks", where=KEY)
+    return key
 
 
 def _check_address(url: str) -> None:

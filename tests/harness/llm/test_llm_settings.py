@@ -58,6 +58,13 @@ def test_key_may_be_absent() -> None:
     assert (api_key({}), api_key({KEY: " k\n"})) == ("", "k")
 
 
+@pytest.mark.parametrize("key", ["se\ncret", "se cret", "secr\u00e9t"])
+def test_key_that_no_header_can_hold_is_not_shown(key: str) -> None:
+    with pytest.raises(InputError, match="must be printable ASCII") as error:
+        api_key({KEY: key})
+    assert "cr" not in str(error.value).removeprefix(KEY)
+
+
 def test_answers_depend_on_the_model_and_not_on_prices_or_patience() -> None:
     settings = from_environment(GIVEN)
     for change in ({"price_input": 1.0}, {"timeout_s": 1.0}, {"attempts": 1}, {"max_cost": 1.0}):
