@@ -75,6 +75,35 @@ def build_command(name: str, private_seed: int | None, out: Path | None, jobs: i
     click.echo(f"{info.name}: {len(info.cases)} cases, {info.digest}")
 
 
+@command.command("subset")
+@click.argument("suite")
+@click.option(
+    "--split", required=True, type=click.Choice(["train", "dev", "public_test"]), help="Its cases."
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for suites/SUITE_SPLIT and labels/SUITE_SPLIT; the user's cache by default.",
+)
+@click.option(
+    "--labels-folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Labels, if they do not lie beside the suite's corpus.",
+)
+def subset_command(suite: str, split: str, out: Path | None, labels_folder: Path | None) -> None:
+    """Make a suite of one split of SUITE, so that nobody need be asked about the rest.
+
+    Example: evalharness cases subset simulated_core --split public_test
+    """
+    from cases.bundle import cache_folder
+    from harness.judge import labels_folder as labels_of
+    from injectors.subset import subset
+
+    folder = find_suite(suite)
+    info = subset(folder, labels_of(folder, labels_folder), split, out or cache_folder())
+    click.echo(f"{info.name}: {len(info.cases)} cases, {info.digest}")
+
+
 @command.command("import")
 @click.argument("source", metavar="TRACES", type=click.Path(exists=True, path_type=Path))
 @click.option("--name", default="imported", show_default=True, help="Suite that it is added to.")
