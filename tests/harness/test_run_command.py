@@ -17,6 +17,8 @@ from click.testing import CliRunner, Result
 
 import harness
 from harness.cli import cli
+from harness.diagnosers import DIAGNOSERS, ORACLE
+from harness.diagnosers.third_party import TOOLS
 from harness.sandbox.level import why_no_bubblewrap
 from harness.stored import read_stored
 
@@ -251,7 +253,7 @@ def test_demanded_isolation_that_is_missing_is_the_harness_failing(tiny_suite: P
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("nobody", "silent, constant, random, shotgun, rules, oracle"),
+        ("nobody", ", ".join([*DIAGNOSERS, *TOOLS, ORACLE])),
         ("absent.py:diagnose", "must be a Python file"),
         ("no_such_module:diagnose", "must be a module that can be found"),
         ("cmd:no-such-program", "must name a program"),
