@@ -26,13 +26,12 @@ def main(asked: str, told: str) -> None:
         for rank, path in request["traces"].items()
     }
     sections = {int(rank): summaries(times) for rank, times in request["sections"].items()}
-    gpu = {
-        rank: scores._compute_gpu_perf_score(own, least(kernels)) for rank, own in kernels.items()
-    }
+    best, best_sections = least(kernels), least(sections)
+    gpu = {rank: scores._compute_gpu_perf_score(own, best) for rank, own in kernels.items()}
     by_section: dict[str, dict[int, float]] = {}
     for rank, own in sections.items():
-        shared = {k: v for k, v in own.items() if not math.isnan(least(sections)[k])}
-        found = scores._compute_sections_perf_scores(shared, least(sections))
+        shared = {name: own[name] for name in own if not math.isnan(best_sections[name])}
+        found = scores._compute_sections_perf_scores(shared, best_sections)
         for name, score in found.items():
             by_section.setdefault(name, {})[rank] = score
     report = Report(
