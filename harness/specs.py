@@ -121,7 +121,7 @@ def _forest(text: str) -> DiagnoserSpec:
         must = "must be a file that `evalharness train forest` wrote"
         raise InputError(must, where="-d", found=str(path))
     path = path.resolve()
-    target = {"module": DIAGNOSERS["forest"].module, "function": "diagnose", "search": []}
+    target = {"module": "harness.diagnosers.forest", "function": "diagnose", "search": []}
     task = Task(target, settings={"model": str(path)}, shown=(path,))
     return DiagnoserSpec(text, _slug(text), task, tree_digest([path]))
 

@@ -38,9 +38,12 @@ DIAGNOSERS: dict[str, Bundled] = {
         "harness.diagnosers.shotgun", "Blames the commonest causes all at once.", settings=True
     ),
     "forest": Bundled(
-        "harness.diagnosers.forest", "Decision trees over documented numbers, trained on cases."
+        "harness.diagnosers.forest.shipped",
+        "Decision trees over documented numbers, trained on simulated cases.",
     ),
-    "rules": Bundled("harness.diagnosers.rules", "A short decision list, the one to copy."),
+    "rules": Bundled(
+        "harness.diagnosers.rules", "A decision list that walks the step: the model solution."
+    ),
     "llm": Bundled(
         "harness.diagnosers.llm.diagnoser", "A language model that queries the case.", model=True
     ),

@@ -15,40 +15,43 @@ from cases.bundle import Suite
 from cases.schema import Diagnosis
 from cases.taxonomy import Taxonomy
 from harness.diagnosers.features import FEATURE_VERSION
-from harness.diagnosers.features.arrays import Floats
 from harness.diagnosers.forest import decide
 from harness.diagnosers.forest.columns import case_row, rank_rows
 from harness.diagnosers.forest.model import Forest
-from harness.diagnosers.forest.withheld import lacking
+from harness.diagnosers.forest.observe import OF_VERDICT
 from harness.training.samples import Sample, ranks_of
 from scorers import Label
 from scorers.judging import judge
 
 SEED = 0
 TREES = {"verdict": 30, "cause": 80, "rank": 40}
-FOLDS = 5
+TRUSTS = tuple(round(0.1 * step, 1) for step in range(10))
+AS_IS = (0.0, 1.0)
 OTHER_RANKS = 24  # ranks of one case that are shown as not being the place
-USUAL = 0.9  # share of decidable cases of a kind from which on a signal is usual
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 17))
 Say = Callable[[str], None]
 
 
 def fit(train: Sequence[Sample], dev: Sequence[Sample], suite: Suite, say: Say) -> Forest:
-    """Grow a forest on `train`, calibrate it by folds of `train`, choose a threshold on `dev`."""
+    """Grow a forest on `train`; choose trust, calibration and threshold on `dev`."""
     say(f"growing on {len(train)} cases")
     forest = grow(train, suite)
-    shares, right = out_of_fold(train, suite, say)
-    forest = replace(forest, calibration=calibration(shares, right))
-    return replace(forest, threshold=best_threshold(forest, dev))
+    say(f"calibrating on {len(dev)} cases")
+    forest = max((replace(forest, trust=trust) for trust in TRUSTS), key=partial(found_in, dev))
+    forest = replace(forest, calibration=calibration(blamed_in(dev, forest)))
+    return replace(forest, threshold=best_threshold(blamed_in(dev, forest)))
 
 
 def grow(samples: Sequence[Sample], suite: Suite) -> Forest:
     """Grow the three classifiers; not calibrated, and without a threshold."""
-    features = sorted({name for sample in samples for name in sample.features.values})
-    rank_features = list(samples[0].features.ranks.columns)
-    rows = np.concatenate([case_row(sample.features, features) for sample in samples])
+    from sklearn.ensemble import RandomForestClassifier
+
+    features = sorted({name for sample in samples for name in sample.seen.values})
+    rank_features = list(samples[0].seen.ranks.columns)
+    rows = np.concatenate([case_row(sample.seen, features) for sample in samples])
+    judged = np.concatenate([case_row(sample.seen, OF_VERDICT) for sample in samples])
     verdicts = [sample.label.verdict for sample in samples]
-    verdict = _trees(TREES["verdict"]).fit(rows, verdicts)
+    verdict = RandomForestClassifier(TREES["verdict"], max_features=None, random_state=SEED)
     faulty = [(i, s) for i, s in enumerate(samples) if s.label.verdict == "faulty"]
     blamed = [(index, fault.cause) for index, s in faulty for fault in s.label.faults]
     shared = Counter(index for index, _ in blamed)  # two faults count half each
@@ -62,21 +65,21 @@ def grow(samples: Sequence[Sample], suite: Suite) -> Forest:
         feature_version=FEATURE_VERSION,
         features=features,
         rank_features=rank_features,
-        verdict=verdict,
+        trust=0.0,
+        verdict=verdict.fit(judged, verdicts),
         cause=_trees(TREES["cause"]).fit(rows[indices], causes, sample_weight=weights),
         rank=_rank_trees(samples, rank_features),
         scopes=_scopes(sample.label for _, sample in faulty),
-        usual=_usual(samples),
         candidates=_candidates(samples),
-        calibration=[0.0, 1.0],
+        calibration=list(AS_IS),
         threshold=0.0,
     )
 
 
-def _trees(count: int) -> Any:
+def _trees(count: int, **settings: Any) -> Any:
     from sklearn.ensemble import ExtraTreesClassifier
 
-    return ExtraTreesClassifier(count, max_features=0.3, n_jobs=1, random_state=SEED)
+    return ExtraTreesClassifier(count, **{"max_features": 0.3, "random_state": SEED} | settings)
 
 
 def _rank_trees(samples: Sequence[Sample], names: list[str]) -> Any:
@@ -90,28 +93,16 @@ def _rank_trees(samples: Sequence[Sample], names: list[str]) -> Any:
             others = [entry.rank for entry in topology.ranks if entry.rank not in ranks]
             others = others[:: max(1, len(others) // OTHER_RANKS)]
             chosen = [*sorted(ranks)[:OTHER_RANKS], *others]
-            rows.append(rank_rows(sample.features, names)[chosen])
+            rows.append(rank_rows(sample.seen, names)[chosen])
             place += [rank in ranks for rank in chosen]
-    return (
-        _trees(TREES["rank"])
-        .set_params(min_samples_leaf=2, max_features=0.2)
-        .fit(np.concatenate(rows), place)
-    )
+    trees = _trees(TREES["rank"], min_samples_leaf=2, max_features=0.2)
+    return trees.fit(np.concatenate(rows), place)
 
 
 def _scopes(labels: Iterable[Label]) -> dict[str, str]:
     counts = Counter((f.cause, f.locus.scope) for label in labels for f in label.faults)
     commonest = sorted(counts, key=lambda key: (counts[key], key))
     return {cause: str(scope) for cause, scope in commonest}
-
-
-def _usual(samples: Sequence[Sample]) -> dict[str, list[str]]:
-    usual = {}
-    for kind in sorted({sample.kind for sample in samples}):
-        own = [s for s in samples if s.kind == kind and s.label.verdict != "undecidable"]
-        counts = Counter(signal for sample in own for signal in sample.signals)
-        usual[kind] = sorted(s for s, count in counts.items() if count >= USUAL * len(own))
-    return usual
 
 
 def _candidates(samples: Sequence[Sample]) -> dict[str, list[str]]:
@@ -124,44 +115,25 @@ def _candidates(samples: Sequence[Sample]) -> dict[str, list[str]]:
     return {tables: list(causes) for tables, causes in commonest}
 
 
-def out_of_fold(samples: Sequence[Sample], suite: Suite, say: Say) -> tuple[Floats, list[bool]]:
-    """Answer each sample by a forest that was grown without its group.
+def blamed_in(samples: Sequence[Sample], forest: Forest) -> list[tuple[float, bool]]:
+    """Confidence of each finding, and whether it names a fault's cause and place."""
+    said = zip(samples, answers(samples, forest), strict=True)
+    return [(d.confidence, is_right(s, d)) for s, d in said if d.verdict == "faulty"]
 
-    Returns:
-        The share of trees for the cause that was blamed, and whether the answer was right in
-        cause and place; one of each for every sample that was blamed.
-    """
-    groups = sorted({sample.label.group for sample in samples})
-    shares, right = [], []
-    for fold in range(FOLDS):
-        say(f"calibrating {fold + 1} of {FOLDS}")
-        left_out = set(groups[fold::FOLDS])
-        forest = grow([s for s in samples if s.label.group not in left_out], suite)
-        others = [s for s in samples if s.label.group in left_out]
-        for sample, diagnosis in zip(others, answers(others, forest), strict=True):
-            if diagnosis.verdict == "faulty":
-                shares.append(diagnosis.confidence)
-                right.append(is_right(sample, diagnosis))
-    return np.array(shares), right
+
+def found_in(samples: Sequence[Sample], forest: Forest) -> tuple[int, float]:
+    """How many findings are right; of equals the forest that trusts its trees more is better."""
+    return sum(right for _, right in blamed_in(samples, forest)), -forest.trust
 
 
 def answers(samples: Sequence[Sample], forest: Forest) -> list[Diagnosis]:
     """What the forest says of many cases, worked out together."""
     if not samples:
         return []
-    rows = np.concatenate([case_row(sample.features, forest.features) for sample in samples])
-    verdicts, causes = forest.verdict.predict_proba(rows), forest.cause.predict_proba(rows)
-    return [
-        decide(
-            sample.case,
-            sample.features,
-            forest,
-            verdicts[i],
-            causes[i],
-            partial(lacking, sample.signals, forest.usual.get(sample.kind, ())),
-        )
-        for i, sample in enumerate(samples)
-    ]
+    judged = np.concatenate([case_row(sample.seen, OF_VERDICT) for sample in samples])
+    rows = np.concatenate([case_row(sample.seen, forest.features) for sample in samples])
+    verdicts, causes = forest.verdict.predict_proba(judged), forest.cause.predict_proba(rows)
+    return [decide(sample.seen, forest, verdicts[i], causes[i]) for i, sample in enumerate(samples)]
 
 
 def is_right(sample: Sample, diagnosis: Diagnosis) -> bool:
@@ -170,22 +142,25 @@ def is_right(sample: Sample, diagnosis: Diagnosis) -> bool:
     return "found" in judgement.buckets
 
 
-def calibration(shares: Floats, right: Sequence[bool]) -> list[float]:
-    """Fit P(right) to the logit of the share of trees; the identity where all or none is right."""
+def calibration(blamed: Sequence[tuple[float, bool]]) -> list[float]:
+    """Fit P(right) to the logit of the share of votes; the identity if all or none is right."""
     from sklearn.linear_model import LogisticRegression
 
+    right = [answer for _, answer in blamed]
     if len(set(right)) < 2:
-        return [0.0, 1.0]
-    clipped = np.clip(shares, 1e-3, 1 - 1e-3)
-    logits = [[math.log(share / (1 - share))] for share in clipped.tolist()]
-    fitted = LogisticRegression(C=100.0).fit(logits, list(right))
-    return [float(fitted.intercept_[0]), float(fitted.coef_[0, 0])]
+        return list(AS_IS)
+    clipped = [min(max(share, 1e-3), 1 - 1e-3) for share, _ in blamed]
+    logits = [[math.log(share / (1 - share))] for share in clipped]
+    fitted = LogisticRegression(C=1.0).fit(logits, right)
+    slope = float(fitted.coef_[0, 0])
+    if slope <= 0:  # too few are wrong to tell the sure from the unsure: all are as often right
+        share = (sum(right) + 1) / (len(right) + 2)
+        return [math.log(share / (1 - share)), 0.0]
+    return [float(fitted.intercept_[0]), slope]
 
 
-def best_threshold(forest: Forest, dev: Sequence[Sample]) -> float:
-    """The threshold with the greatest net benefit on `dev`: right less wrong findings."""
-    said = zip(dev, answers(dev, forest), strict=True)
-    blamed = [(d.confidence, is_right(s, d)) for s, d in said if d.verdict == "faulty"]
+def best_threshold(blamed: Sequence[tuple[float, bool]]) -> float:
+    """The threshold with the most right less wrong findings, the lowest of equals."""
 
     def worth(threshold: float) -> tuple[int, float]:
         kept = [right for confidence, right in blamed if confidence >= threshold]

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cases.bundle import Suite
-from cases.case import Case
 from cases.schema import Locus, Topology
-from harness.diagnosers.features import Features, extract
 from harness.diagnosers.forest import NEEDS
-from harness.diagnosers.forest.withheld import kind_of, measured_signals
+from harness.diagnosers.forest.observe import Observed, observe
 from scorers import Label
 
 Progress = Callable[[str], None]
@@ -21,17 +19,11 @@ class Sample:
     """One case: what can be seen of it, and what is true.
 
     Attributes:
-        case: The case, opened.
-        features: Its numbers.
-        signals: Columns that were measured.
-        kind: Kind of job by what it usually records.
+        seen: What a forest sees of it.
         label: What is true.
     """
 
-    case: Case
-    features: Features
-    signals: list[str]
-    kind: str
+    seen: Observed
     label: Label
 
 
@@ -43,12 +35,15 @@ def read_samples(
     for label in labels:
         if label.kind in NEEDS["kinds"]:
             case = suite.case(label.case_id)
-            signals, kind = measured_signals(case), kind_of(case)
-            # A case keeps the tables that it has read, so a fresh one is kept instead.
-            fresh = suite.case(label.case_id)
-            samples.append(Sample(fresh, extract(case), signals, kind, label))
+            samples.append(Sample(_slim(observe(case), suite), label))
         progress(label.case_id)
     return samples
+
+
+def _slim(seen: Observed, suite: Suite) -> Observed:
+    """The same without the tables that were read: a case keeps what it has read."""
+    seen.facts.case = suite.case(seen.facts.case.info.id)
+    return seen
 
 
 def ranks_of(locus: Locus, topology: Topology) -> set[int]:

@@ -15,6 +15,8 @@ from harness.diagnosers.features.collectives import began_ns, call_numbers, floa
 from harness.diagnosers.features.steps import step_count
 
 SMALL_BYTES, LARGE_BYTES = 2**16, 2**20
+GROWN = 1.03  # times as long as in the reference
+UNLIKE = 0.6  # share of the larger one's bytes up to which two kinds are of unlike size
 KEY = ["process_group", "op", "bytes"]
 
 
@@ -43,6 +45,8 @@ def transfer_numbers(now: pd.DataFrame, then: pd.DataFrame) -> dict[str, float]:
 
     transfer_growth: time of all kinds; small_growth, large_growth: medians of kinds below 64 KiB
     and from 1 MiB on; kinds_most, kinds_least: greatest and least growth of large kinds;
+    grown_alike: of the grown kinds of an operation, ns by which the smallest grew over ns by which
+    the largest did (latency adds as much to both);
     transfer_unsteady: spread within kinds, weighted by time, and its growth.
     """
     both = now.merge(then, on=KEY, suffixes=("", "_then"))
@@ -60,6 +64,18 @@ def transfer_numbers(now: pd.DataFrame, then: pd.DataFrame) -> dict[str, float]:
         "large_growth": float(large.median()),
         "kinds_most": float(large.max()),
         "kinds_least": float(large.min()),
+        "grown_alike": _alike(both.assign(growth=growth, grown=both["ns"] - both["ns_then"])),
         "transfer_unsteady": unsteady,
         "transfer_unsteady.growth": ratio(unsteady, usual),
     }
+
+
+def _alike(both: pd.DataFrame) -> float:
+    """Growth in ns of the smallest grown kind over the largest's, the most over operations."""
+    shares = []
+    for _, kinds in both[both["growth"] > GROWN].groupby("op"):
+        ordered = kinds.sort_values("bytes")
+        small, large = ordered.iloc[0], ordered.iloc[-1]
+        if small["bytes"] < UNLIKE * large["bytes"]:
+            shares.append(float(small["grown"] / large["grown"]))
+    return max(shares, default=float("nan"))

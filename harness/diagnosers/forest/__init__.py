@@ -1,27 +1,27 @@
 """A forest of decision trees over documented numbers of a case, trained on a suite's train split.
 
-Three forests: one says faulty, healthy or undecidable, one the cause of what is faulty, one how
-likely each rank is the place. What is less likely right than the threshold is not said.
-See docs/forest.md.
+One forest says faulty, healthy or undecidable, one the cause of what is faulty, one how likely
+each rank is the place. The first line of `rules` that holds has a vote beside the trees. What is
+less likely right than the threshold is not said. See docs/forest.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TypedDict, cast
 
 import numpy as np
 
 from cases.case import Case
-from cases.schema import Diagnosis, Finding, Scope
-from harness.diagnosers.features import Features, extract
+from cases.schema import Diagnosis, Finding, Locus, Scope
 from harness.diagnosers.features.arrays import Floats
-from harness.diagnosers.forest.columns import case_row, rank_rows
-from harness.diagnosers.forest.model import SHIPPED, Forest, load
 from harness.diagnosers.features.places import locate
-from harness.diagnosers.forest.withheld import likely_candidates, withheld
+from harness.diagnosers.forest.columns import case_row, rank_rows
+from harness.diagnosers.forest.model import Forest, load
+from harness.diagnosers.forest.observe import OF_VERDICT, Observed, observe
+from harness.diagnosers.rules.place import place
 
 NEEDS = {"kinds": ["training", "inference"]}
 CANDIDATES = 3
@@ -33,10 +33,9 @@ class Settings(TypedDict):
     model: str
 
 
-def diagnose(case: Case, settings: Settings | None = None) -> Diagnosis:
-    """Answer by the shipped forest, or by the one that the settings name."""
-    forest = trained(settings["model"] if settings else str(SHIPPED))
-    return answer(case, extract(case), forest)
+def diagnose(case: Case, settings: Settings) -> Diagnosis:
+    """Answer by the forest that the settings name; `shipped.diagnose` has its own."""
+    return answer(observe(case), trained(settings["model"]))
 
 
 @lru_cache(maxsize=1)
@@ -45,67 +44,79 @@ def trained(path: str) -> Forest:
     return load(Path(path))
 
 
-def answer(case: Case, features: Features, forest: Forest) -> Diagnosis:
-    """Say what the forest says of a case whose features are known."""
-    row = case_row(features, forest.features)
-    verdicts, causes = forest.verdict.predict_proba(row), forest.cause.predict_proba(row)
-    missing = partial(withheld, case, forest.usual)
-    return decide(case, features, forest, verdicts[0], causes[0], missing)
+def answer(seen: Observed, forest: Forest) -> Diagnosis:
+    """Say what the forest says of a case that has been observed."""
+    verdicts = forest.verdict.predict_proba(case_row(seen, OF_VERDICT))[0]
+    causes = forest.cause.predict_proba(case_row(seen, forest.features))[0]
+    return decide(seen, forest, verdicts, causes)
 
 
-def decide(
-    case: Case,
-    features: Features,
-    forest: Forest,
-    verdicts: Floats,
-    causes: Floats,
-    missing: Callable[[], Sequence[str]],
-) -> Diagnosis:
-    """Turn the shares of trees for each verdict and each cause into an answer.
-
-    Args:
-        missing: Says what the case lacks; asked only where the forest abstains.
-    """
+def decide(seen: Observed, forest: Forest, verdicts: Floats, causes: Floats) -> Diagnosis:
+    """Turn the shares of trees for each verdict and each cause into an answer."""
     verdict = str(forest.verdict.classes_[int(np.argmax(verdicts))])
+    sure = float(verdicts.max())
     if verdict == "healthy":
-        return Diagnosis(verdict="healthy", confidence=float(verdicts.max()))
+        return Diagnosis(verdict="healthy", confidence=sure)
     if verdict == "undecidable":
-        lacking = tuple(missing())
-        named = tuple(likely_candidates(lacking, forest.candidates))
-        sure = float(verdicts.max())
+        named = likely_candidates(seen.missing, forest.candidates)
         return Diagnosis(
-            verdict="abstain", confidence=sure, missing_signals=lacking, candidates=named
+            verdict="abstain", confidence=sure, missing_signals=seen.missing, candidates=named
         )
-    order = np.argsort(-causes, kind="stable")
-    names = tuple(str(forest.cause.classes_[index]) for index in order[:CANDIDATES])
-    sure = calibrated(float(causes[order[0]]), forest.calibration)
+    shares = votes(seen, forest, causes)
+    names = sorted(shares, key=lambda name: (-shares[name], name))[:CANDIDATES]
+    sure = calibrated(shares[names[0]], forest.calibration)
     if sure < forest.threshold:
         return Diagnosis(
             verdict="abstain",
             confidence=1 - sure,
-            missing_signals=tuple(missing()),
-            candidates=names,
+            missing_signals=seen.missing,
+            candidates=tuple(names),
         )
-    finding = _finding(case, features, forest, names[0], sure)
+    finding = _finding(seen, forest, names[0], sure)
     return Diagnosis(verdict="faulty", findings=(finding,), confidence=sure)
 
 
-def calibrated(share: float, calibration: list[float]) -> float:
-    """The probability that an answer with this share of the trees is right."""
+def votes(seen: Observed, forest: Forest, causes: Floats) -> dict[str, float]:
+    """Shares of causes: the trees', and beside them the first rule that holds."""
+    known = forest.cause.classes_.tolist()
+    trust = forest.trust if seen.rules else 0.0
+    shares = {name: (1 - trust) * float(s) for name, s in zip(known, causes, strict=True)}
+    for rule in seen.rules[:1]:
+        shares[rule.cause] = shares.get(rule.cause, 0.0) + trust
+    return shares
+
+
+def calibrated(share: float, calibration: Sequence[float]) -> float:
+    """The probability that an answer with this share of votes is right."""
     share = min(max(share, 1e-3), 1 - 1e-3)
     a, b = calibration
     return float(1 / (1 + np.exp(-(a + b * np.log(share / (1 - share))))))
 
 
-def _finding(
-    case: Case, features: Features, forest: Forest, cause: str, confidence: float
-) -> Finding:
-    likely = forest.rank.predict_proba(rank_rows(features, forest.rank_features))[:, 1]
-    slowdown = features.values["slowdown"]
+def _finding(seen: Observed, forest: Forest, cause: str, confidence: float) -> Finding:
+    slowdown = seen.values["slowdown"]
     lost = 1 - 1 / slowdown if slowdown > 1 else None
-    return Finding(
-        cause=cause,
-        locus=locate(case, cast(Scope, forest.scopes[cause]), likely),
-        confidence=confidence,
-        lost_fraction=lost,
-    )
+    locus = _place(seen, forest, cause)
+    return Finding(cause=cause, locus=locus, confidence=confidence, lost_fraction=lost)
+
+
+def _place(seen: Observed, forest: Forest, cause: str) -> Locus:
+    """Where the cause's rule says; where none holds, the ranks that the trees point at."""
+    own = [rule for rule in seen.rules if rule.cause == cause]
+    if own:
+        return place(seen.facts, own[0])
+    likely = forest.rank.predict_proba(rank_rows(seen, forest.rank_features))[:, 1]
+    return locate(seen.facts.case, cast(Scope, forest.scopes.get(cause, "job")), likely)
+
+
+def likely_candidates(
+    missing: Sequence[str], known: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """Candidates of the undecidable cases that lack most nearly the same tables."""
+    tables = {signal.split(".")[0] for signal in missing}
+
+    def alike(key: str) -> float:
+        other = set(key.split(","))
+        return len(tables & other) / max(len(tables | other), 1)
+
+    return tuple(known[max(known, key=alike)]) if known else ()

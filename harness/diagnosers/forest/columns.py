@@ -1,4 +1,4 @@
-"""Features as rows of a matrix, in the order that a forest was trained with."""
+"""Numbers of a case as rows of a matrix, in the order that a forest was trained with."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.diagnosers.features import Features
 from harness.diagnosers.features.arrays import Floats
+from harness.diagnosers.forest.observe import Observed
 
 LIMIT = 1e12  # what is beyond says no more, and float32 holds it
 
 
-def case_row(features: Features, names: Sequence[str]) -> Floats:
+def case_row(seen: Observed, names: Sequence[str]) -> Floats:
     """One row, NaN for what is not known."""
-    row = [features.values.get(name, float("nan")) for name in names]
+    row = [seen.values.get(name, _absent(name)) for name in names]
     return np.clip(np.array([row], dtype=np.float64), -LIMIT, LIMIT)
 
 
-def rank_rows(features: Features, names: Sequence[str]) -> Floats:
+def rank_rows(seen: Observed, names: Sequence[str]) -> Floats:
     """One row a rank."""
-    frame = features.ranks.reindex(columns=list(names))
-    values = frame.to_numpy(dtype=np.float64)
+    values = seen.ranks.reindex(columns=list(names)).to_numpy(dtype=np.float64)
     return np.clip(np.where(np.isinf(values), np.nan, values), -LIMIT, LIMIT)
+
+
+def _absent(name: str) -> float:
+    """A rule that does not hold is a 0, a number that is not known is NaN."""
+    return 0.0 if name.startswith(("rule.", "first.")) else float("nan")

@@ -32,13 +32,14 @@ class Forest:
         cases: How many cases that were.
         feature_version: Version of the numbers that it takes.
         features, rank_features: Their names, in order.
+        trust: Weight of the first rule's vote beside the trees', chosen on the dev split.
         verdict, cause, rank: Classifiers of cases by verdict, of faulty ones by cause, and of
             ranks by whether they are a cause's place.
         scopes: Cause -> its commonest scope.
-        usual: Signals (`table.column`) that cases of a kind have where nothing is withheld.
         candidates: Tables that an undecidable case lacks (joined by commas) -> its commonest
             candidates.
-        calibration: a and b of P(right) = 1 / (1 + exp(-(a + b logit(p)))).
+        calibration: a and b of P(right) = 1 / (1 + exp(-(a + b logit(share of votes)))), fitted
+            on the dev split.
         threshold: Least P(right) at which it blames, chosen on the dev split.
     """
 
@@ -48,11 +49,11 @@ class Forest:
     feature_version: str
     features: list[str]
     rank_features: list[str]
+    trust: float
     verdict: Any
     cause: Any
     rank: Any
     scopes: dict[str, str]
-    usual: dict[str, list[str]]
     candidates: dict[str, list[str]]
     calibration: list[float]
     threshold: float

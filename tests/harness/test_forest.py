@@ -1,0 +1,138 @@
+"""Training, files and answers of the forest, on a dozen recorded cases."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cases.bundle import PACKAGED, Suite
+from cases.errors import InputError
+from harness.diagnosers.features.traces import Coverage
+from harness.diagnosers.forest import answer, calibrated, diagnose, likely_candidates
+from harness.diagnosers.forest.model import SHIPPED, Forest, load, save
+from harness.judge import load_labels
+from harness.specs import parse_spec
+from harness.training.fit import best_threshold, calibration, fit
+from harness.training.samples import Sample, read_samples
+
+RECORDED = PACKAGED / "recorded_cpu"
+CAUSES = ("storage_fetch_stall", "dataloader_cpu_bound")
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return Suite.open(RECORDED)
+
+
+@pytest.fixture(scope="module")
+def samples(suite: Suite) -> list[Sample]:
+    labels = load_labels(RECORDED)
+    train = [label for label in labels if label.split == "train" and label.verdict != "undecidable"]
+    faulty = [
+        item for item in train if [f.cause for f in item.faults] in [[cause] for cause in CAUSES]
+    ]
+    placed = [item for item in train if item.faults and item.faults[0].locus.scope == "rank"]
+    placed = [item for item in placed if len(item.topology.ranks) > 1 and len(item.faults) == 1]
+    healthy = [
+        item for item in train if item.verdict == "healthy" and item.question == "regression"
+    ]
+    return read_samples(suite, [*faulty[:8], *placed[:3], *healthy[:6]])
+
+
+@pytest.fixture(scope="module")
+def forest(samples: list[Sample], suite: Suite) -> Forest:
+    return fit(samples, samples, suite, lambda line: None)
+
+
+def test_finds_again_what_it_was_shown(forest: Forest, samples: list[Sample]) -> None:
+    for sample in samples:
+        said = answer(sample.seen, forest)
+        assert said.verdict == sample.label.verdict
+        blamed = [finding.cause for finding in said.findings]
+        assert blamed == [fault.cause for fault in sample.label.faults]
+
+
+def test_file_gives_the_same_answers(forest: Forest, samples: list[Sample], tmp_path: Path) -> None:
+    path = tmp_path / "forest.skops"
+    save(forest, path)
+    assert b"pickle" not in b"".join(
+        zipfile.ZipFile(path).read(name) for name in zipfile.ZipFile(path).namelist()[:1]
+    )
+    case = samples[0].seen.facts.case
+    assert diagnose(case, {"model": str(path)}) == answer(samples[0].seen, forest)
+    assert load(path).suite == forest.suite
+
+
+def test_another_feature_version_is_refused(forest: Forest, tmp_path: Path) -> None:
+    save(replace(forest, feature_version="0"), tmp_path / "old.skops")
+    with pytest.raises(InputError, match=r"feature_version .* \(train anew"):
+        load(tmp_path / "old.skops")
+
+
+def test_other_types_are_refused(tmp_path: Path) -> None:
+    import skops.io
+
+    path = tmp_path / "strange.skops"
+    skops.io.dump({"format": Path("x")}, path)
+    with pytest.raises(InputError, match="must hold no types but"):
+        load(path)
+
+
+def test_what_is_no_forest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="train forest"):
+        load(tmp_path / "none.skops")
+    (tmp_path / "text.skops").write_text("no zip")
+    with pytest.raises(InputError, match="must be a file that `train forest` wrote"):
+        load(tmp_path / "text.skops")
+
+
+def test_threshold_silences(forest: Forest, samples: list[Sample]) -> None:
+    said = answer(samples[0].seen, replace(forest, threshold=1.0))
+    assert said.verdict == "abstain" and said.candidates[0] == samples[0].label.faults[0].cause
+
+
+def test_own_forest_is_part_of_the_digest(forest: Forest, tmp_path: Path) -> None:
+    path = tmp_path / "own.skops"
+    save(forest, path)
+    before = parse_spec(f"mine=forest:{path}")
+    assert before.task.shown == (path,) and before.name == "mine"
+    path.write_bytes(path.read_bytes() + b"x")
+    assert parse_spec(f"forest:{path}").digest != before.digest
+    with pytest.raises(InputError, match="train forest"):
+        parse_spec("forest:nowhere.skops")
+
+
+def test_shipped_forest_is_small_and_fits() -> None:
+    assert SHIPPED.stat().st_size < 1_000_000
+    assert load(SHIPPED).suite_name == "simulated_core"
+
+
+def test_threshold_by_hand() -> None:
+    blamed = [(0.9, True), (0.6, True), (0.5, False), (0.3, False)]
+    assert best_threshold(blamed) == 0.55  # two right, none wrong
+
+
+def test_calibration_moves_to_the_share_that_is_right() -> None:
+    sure = [(0.9, True)] * 9 + [(0.9, False)] + [(0.2, True)] * 2 + [(0.2, False)] * 8
+    fitted = calibration(sure)
+    assert calibrated(0.9, fitted) == pytest.approx(0.9, abs=0.07)
+    assert calibrated(0.2, fitted) == pytest.approx(0.2, abs=0.07)
+    assert calibration([(0.5, True)] * 3) == [0.0, 1.0]
+
+
+def test_candidates_of_the_most_alike() -> None:
+    known = {"gpu": ["power_cap"], "engine,logs": ["kv_cache_preemption"]}
+    assert likely_candidates(["gpu.power_w"], known) == ("power_cap",)
+    assert likely_candidates(["engine"], known) == ("kv_cache_preemption",)
+    assert likely_candidates(["engine"], {}) == ()
+
+
+def test_coverage_by_hand() -> None:
+    covered = Coverage(np.array([0.0, 5.0, 20.0]), np.array([10.0, 10.0, 5.0]))  # 0-15, 20-25
+    assert (covered.total, covered.span) == (20.0, 25.0)
+    found = covered.within(np.array([-5.0, 10.0, 15.0]), np.array([5.0, 22.0, 20.0]))
+    assert found.tolist() == [5.0, 7.0, 0.0]
