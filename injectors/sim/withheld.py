@@ -45,17 +45,6 @@ GPU_USE: Columns = {
 GPU_TRAFFIC: Columns = {
     "gpu": ("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s", "nvlink_tx_bytes", "nvlink_rx_bytes")
 }
-CPU_USE: Columns = {
-    "host": (
-        "cpu_busy_ns",
-        "cpu_system_ns",
-        "cpu_iowait_ns",
-        "cpu_steal_ns",
-        "run_queue",
-        "psi_cpu_some_ns",
-        "memory_bandwidth_bytes_per_s",
-    )
-}
 COUNTERS: Columns = {"network": ("tx_dropped", "retransmits", "send_queue_bytes")}
 
 
@@ -83,33 +72,41 @@ def single_rank_trace(run: RunData) -> RunData:
 
 def collectives_without_token_counts(run: RunData) -> RunData:
     """No loads. Bytes would name the hot rank, times the operation, the log the transport."""
-    gone = {"collectives": (*COLLECTIVE_TIMES["collectives"], "bytes"), "runtime": ("value",)}
-    return without(_whole(run, ("collectives", "runtime")), gone)
+    gone = {"collectives": (*COLLECTIVE_TIMES["collectives"], "bytes")}
+    return without(_whole(run, ("collectives",)), gone)
 
 
 def version_drop_without_counters(run: RunData) -> RunData:
-    """No network. The trace names the algorithm; times of collectives vary only with loss."""
-    tables = ("collectives", "gpu", "host", "processes", "loader", "runtime", "logs")
-    left = without(_whole(run, tables), {**COLLECTIVE_TIMES, **GPU_TRAFFIC})
+    """No network. The trace names the algorithm; times of collectives vary only with loss.
+
+    Threads that serve the network take cores from workers, and power follows transfers.
+    """
+    left = one_sample(_whole(run, ("collectives", "gpu", "runtime", "logs")), "gpu")
+    for gone in (COLLECTIVE_TIMES, GPU_TRAFFIC, {"gpu": ("power_w",)}):
+        left = without(left, gone)
     return without_variables(left)
 
 
 def coarse_sampling(run: RunData) -> RunData:
-    """One sample of each device and host, of unknown time; none of their state is in it.
+    """One sample of each device and interface, of unknown time; no device's state is in it.
 
-    Arrivals and phases by rank would tell a host from a device.
+    Arrivals and phases by rank would tell a host from a device, and so would all that hosts do.
     """
-    left = _whole(run, ("collectives", "gpu", "host", "network", "runtime", "logs"))
-    for name in ("gpu", "host", "network"):
+    left = _whole(run, ("collectives", "gpu", "network", "runtime", "logs"))
+    for name in ("gpu", "network"):
         left = one_sample(left, name)
-    for gone in (COLLECTIVE_TIMES, GPU_STATE, GPU_USE, CPU_USE):
+    for gone in (COLLECTIVE_TIMES, GPU_STATE, GPU_USE):
         left = without(left, gone)
     return left
 
 
 def coarse_microbatch_timers(run: RunData) -> RunData:
-    """Walls of whole steps; arrivals, loads and devices would each name one of the candidates."""
-    tables = ("collectives", "host", "network", "processes", "loader", "runtime", "logs")
+    """Walls of whole steps; arrivals, loads and devices would each name one of the candidates.
+
+    So would processes, which spin while they wait, queues that empty while nobody sends, and
+    workers, which fetch whenever a step begins.
+    """
+    tables = ("collectives", "runtime", "logs")
     left = without(_whole(run, tables), {**COLLECTIVE_TIMES, "runtime": ("value",)})
     return without_variables(left)
 
@@ -120,9 +117,8 @@ def unaligned_clocks(run: RunData) -> RunData:
     Lengths on one host's clock would still tell waiting from transferring, and the hosts' own
     samples where it is waited for.
     """
-    left = _whole(run, ("collectives", "network", "processes", "runtime", "logs"))
-    left = keep(shift_hosts(left), ("steps", "collectives", "network", "runtime", "logs"))
-    return without(left, {**COLLECTIVE_TIMES, "network": ("send_queue_bytes",)})
+    left = shift_hosts(_whole(run, ("collectives", "processes", "runtime", "logs")))
+    return without(keep(left, ("steps", "collectives", "runtime", "logs")), COLLECTIVE_TIMES)
 
 
 def congestion_mark_only(run: RunData) -> RunData:
