@@ -61,12 +61,12 @@ def all_but_progress(run: RunData) -> RunData:
 
 def step_walls_only(run: RunData) -> RunData:
     """Walls alone: phases, arrivals, devices and workers would each name one of the candidates."""
-    return without(_whole(run, ("collectives", "runtime", "logs")), COLLECTIVE_TIMES)
+    return without(_whole(run, ("collectives", "logs")), COLLECTIVE_TIMES)
 
 
 def single_rank_trace(run: RunData) -> RunData:
     """One rank. Its trace has to go too: a late peer shows in the first bucket, a link in all."""
-    left = _whole(run, ("collectives", "runtime", "logs"))
+    left = _whole(run, ("collectives", "logs"))
     return of_rank(without(left, COLLECTIVE_TIMES), 0)
 
 
@@ -90,9 +90,10 @@ def version_drop_without_counters(run: RunData) -> RunData:
 def coarse_sampling(run: RunData) -> RunData:
     """One sample of each device and interface, of unknown time; no device's state is in it.
 
-    Arrivals and phases by rank would tell a host from a device, and so would all that hosts do.
+    Arrivals and phases by rank would tell a host from a device, and so would all that hosts do
+    and what a busy host's processes meet.
     """
-    left = _whole(run, ("collectives", "gpu", "network", "runtime", "logs"))
+    left = _whole(run, ("collectives", "gpu", "network", "logs"))
     for name in ("gpu", "network"):
         left = one_sample(left, name)
     for gone in (COLLECTIVE_TIMES, GPU_STATE, GPU_USE):
@@ -117,8 +118,8 @@ def unaligned_clocks(run: RunData) -> RunData:
     Lengths on one host's clock would still tell waiting from transferring, and the hosts' own
     samples where it is waited for.
     """
-    left = shift_hosts(_whole(run, ("collectives", "processes", "runtime", "logs")))
-    return without(keep(left, ("steps", "collectives", "runtime", "logs")), COLLECTIVE_TIMES)
+    left = shift_hosts(_whole(run, ("collectives", "processes", "logs")))
+    return without(keep(left, ("steps", "collectives", "logs")), COLLECTIVE_TIMES)
 
 
 def congestion_mark_only(run: RunData) -> RunData:
@@ -134,8 +135,11 @@ def unlogged_preemptions(run: RunData) -> RunData:
 
 
 def no_baseline_single_gpu(run: RunData) -> RunData:
-    """All but the device's own state: its clock, power, temperature and the reasons for them."""
-    return without(run, GPU_STATE)
+    """All but the device's own state: its clock, power, temperature and the reasons for them.
+
+    Of the steps the mean: heat and limits come and go, a slow device is always slow.
+    """
+    return without(overall(run), GPU_STATE)
 
 
 def everything_changed_together(run: RunData) -> RunData:
