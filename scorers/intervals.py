@@ -37,15 +37,15 @@ class Bounds:
         return Bounds(min(max(self.low, low), high), max(min(self.high, high), low), self.note)
 
 
-def too_few(groups: int) -> Bounds | None:
-    """Return the absent bounds of a figure from fewer than six groups.
+def too_few(groups: int, least: int = MIN_GROUPS) -> Bounds | None:
+    """Return the absent bounds of a figure from fewer groups than it needs.
 
     >>> too_few(5).note
     'no interval: 5 groups, at least 6 are needed'
     """
-    if groups >= MIN_GROUPS:
+    if groups >= least:
         return None
-    return Bounds(None, None, f"no interval: {groups} groups, at least {MIN_GROUPS} are needed")
+    return Bounds(None, None, f"no interval: {groups} groups, at least {least} are needed")
 
 
 def degrees_of_freedom(variances: Array) -> float:

@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from scorers.intervals import LEVEL, Array, Codes, deleted_bounds
+from scorers.intervals import LEVEL, Array, Codes, deleted_bounds, too_few
 from scorers.metric import Metric
 from scorers.rate_metrics import codes
 
 RIGHT_BUCKETS = ("found", "quiet")
+# With 6 and 12 groups that are alike within, a 95 % interval held the truth in 89 to 92 % of draws.
+MIN_GROUPS = 20
 
 
 def augrc(cases: pd.DataFrame, level: float = LEVEL) -> Metric:
@@ -37,8 +39,9 @@ def augrc(cases: pd.DataFrame, level: float = LEVEL) -> Metric:
     area, without = areas(np.unique(sureness, return_inverse=True)[1], wrong, groups)
     sizes = np.bincount(groups).astype(np.float64)
     # Three things come from the groups: who is wrong, who is surer, how the two go together.
-    bounds = deleted_bounds(area, without - area, sizes[:, None], level, spent=3)
-    bounds = bounds.within(0.0, 0.5)
+    bounds = too_few(len(sizes), MIN_GROUPS) or deleted_bounds(
+        area, without - area, sizes[:, None], level, spent=3
+    ).within(0.0, 0.5)
     return Metric.bounded("augrc", area, bounds, len(cases), len(sizes))
 
 

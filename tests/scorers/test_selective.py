@@ -96,3 +96,10 @@ def test_the_curve_by_hand():
 
 def test_no_case_no_figure():
     assert augrc(table([], [])).note == "no case"
+
+
+def test_an_interval_needs_twenty_groups() -> None:
+    confidence, wrong = [0.9, 0.8, 0.7, 0.6] * 5, [True, False, False, True] * 5
+    assert augrc(table(confidence, wrong)).low is not None
+    few = augrc(table(confidence[:19], wrong[:19]))
+    assert few.low is None and few.note == "no interval: 19 groups, at least 20 are needed"
