@@ -17,7 +17,7 @@ from harness import demo
 from harness.judge import load_labels
 
 FOLDER = PACKAGED / demo.SUITE
-LIMIT_S = 180.0
+LIMIT_S = 300.0
 PROGRAM = """
 import sys
 from harness.demo import demo
