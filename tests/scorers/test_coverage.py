@@ -25,7 +25,8 @@ def pooled():
 
 
 def test_every_interval_covers(pooled):
-    assert min(tried for _, tried in pooled.values()) > 400
+    # AUGRC has an interval from 20 groups on: in 6 * (40 + 12 + 12) of these draws.
+    assert min(tried for _, tried in pooled.values()) >= 350
     nominal = {name: 0.88 if "90 %" in name else 0.93 for name in pooled}
     low = {name: share for name, (share, _) in pooled.items() if share < nominal[name]}
     assert low == {}
