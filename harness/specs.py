@@ -120,6 +120,9 @@ def _forest(text: str) -> DiagnoserSpec:
     if not path.is_file():
         must = "must be a file that `evalharness train forest` wrote"
         raise InputError(must, where="-d", found=str(path))
+    from harness.diagnosers.forest.model import load
+
+    load(path)  # one that cannot be used would cost every case an error of its own
     path = path.resolve()
     target = {"module": "harness.diagnosers.forest", "function": "diagnose", "search": []}
     task = Task(target, settings={"model": str(path)}, shown=(path,))

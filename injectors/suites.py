@@ -49,7 +49,7 @@ def _own(matrix: Path, private_seed: int | None) -> Sequence[Buildable]:
     from injectors.sim.matrix import read
     from injectors.sim.suite import whole
 
-    return whole(read(matrix), private_seed)
+    return whole(read(matrix), private_seed, matrix)
 
 
 SUITES: dict[str, SuitePlan] = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from cases.documents import parse_record
 from injectors.decoys import DECOYS
 from injectors.faults import FAULTS
 from injectors.faults.base import Fault, Injection
@@ -17,14 +19,21 @@ INJECTIONS: dict[str, type[Injection]] = {**FAULTS, **DECOYS}
 Place = Callable[..., dict[str, Any]]  # injectors.sim.grades.placed in one job
 
 
-def placed_arm(what: str, grade: Mapping[str, Any], bare: Scenario, place: Place) -> Arm | None:
-    """Return the arm of a grade; None where the job has no such place or can't show it."""
+def placed_arm(
+    what: str, grade: Mapping[str, Any], bare: Scenario, place: Place, where: str | Path
+) -> Arm | None:
+    """Return the arm of a grade; None where the job has no such place or can't show it.
+
+    Raises:
+        RecordError: the grade breaks the rules of what it is of; `where` is the matrix's file.
+    """
     try:
         parameters = place(grade, what=what)
     except LookupError:
         return None
     kind = "fault" if what in FAULTS else "decoy"
-    arm = Arm.model_validate({kind: what, "parameters": parameters})
+    document = {kind: what, "parameters": parameters}
+    arm = parse_record(document, Arm, where=f"{where}: a grade of {what}")
     return arm if _shows(arm.injection(), bare) else None
 
 
@@ -37,7 +46,12 @@ def _shows(injection: Injection, bare: Scenario) -> bool:
 
 
 def dials(
-    matrix: Matrix, pattern: Withheld, bare: Scenario, configuration: str, place: Place
+    matrix: Matrix,
+    pattern: Withheld,
+    bare: Scenario,
+    configuration: str,
+    place: Place,
+    where: str | Path,
 ) -> dict[str, Dial]:
     """Return how strong each of a pattern's causes can be, of those that can act in a job."""
     found = {}
@@ -45,7 +59,7 @@ def dials(
         hidden = matrix.dial(cause, configuration) if INJECTIONS[cause].fits(bare) else None
         if hidden is None:
             continue
-        ends = (placed_arm(cause, end, bare, place) for end in (hidden.mild, hidden.strong))
+        ends = (placed_arm(cause, end, bare, place, where) for end in (hidden.mild, hidden.strong))
         mild, strong = ends
         if mild is not None and strong is not None:
             found[cause] = Dial(mild, strong, hidden.coarse)

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
+from cases.documents import parse_record
 from injectors.scenario import HEALTHY, TWIN, Arm, CasePlan, Scenario, Withheld
 from injectors.sim import noise
 from injectors.sim.aiming import Aim
 from injectors.sim.backend import Group
 from injectors.sim.grades import placed, units
-from injectors.sim.matrix import Configuration, Matrix, read
+from injectors.sim.matrix import MATRIX, Matrix, read
 from injectors.sim.offers import INJECTIONS, Place, aim_at, dials, placed_arm
 
+SAME = ("workload", "machine", "ranks", "steps", "profiled_steps", "shape", "question")
 HIDDEN = "w"  # name of the arm whose signals are withheld
 Offered = Mapping[str, Sequence[Arm]]  # what can act in a job, at its grades
 
@@ -35,10 +38,16 @@ def smoke(private_seed: int | None = None) -> list[Group]:
     return _groups(matrix, counts, private_seed)
 
 
-def whole(matrix: Matrix, private_seed: int | None = None) -> list[Group]:
-    """The groups of any matrix."""
+def whole(
+    matrix: Matrix, private_seed: int | None = None, where: str | Path = MATRIX
+) -> list[Group]:
+    """The groups of any matrix.
+
+    Raises:
+        RecordError: a job or a fault of it breaks its rules; `where` is the matrix's file.
+    """
     counts = {name: item.groups for name, item in matrix.configurations.items()}
-    return _groups(matrix, counts, private_seed)
+    return _groups(matrix, counts, private_seed, where)
 
 
 def candidates(
@@ -48,8 +57,13 @@ def candidates(
     return _Composer(matrix, seed).candidates(pattern, configuration, number)
 
 
-def _groups(matrix: Matrix, counts: Mapping[str, int], private_seed: int | None) -> list[Group]:
-    composer = _Composer(matrix, private_seed)
+def _groups(
+    matrix: Matrix,
+    counts: Mapping[str, int],
+    private_seed: int | None,
+    where: str | Path = MATRIX,
+) -> list[Group]:
+    composer = _Composer(matrix, private_seed, where)
     names = [
         (name, number)
         for number in range(max(counts.values()))
@@ -62,8 +76,10 @@ def _groups(matrix: Matrix, counts: Mapping[str, int], private_seed: int | None)
 class _Composer:
     """Deals causes out to groups, one group after the other."""
 
-    def __init__(self, matrix: Matrix, private_seed: int | None) -> None:
-        self._matrix, self._private_seed = matrix, private_seed
+    def __init__(
+        self, matrix: Matrix, private_seed: int | None, where: str | Path = MATRIX
+    ) -> None:
+        self._matrix, self._private_seed, self._where = matrix, private_seed, where
         self._seed = noise.key(matrix.version, str(private_seed))
         self._used: Counter[str] = Counter()
         self._patterns: Counter[Withheld] = Counter()
@@ -92,7 +108,7 @@ class _Composer:
     def candidates(self, pattern: Withheld, name: str, number: int) -> Group:
         """Compose a group of nothing but the candidates of a way of withholding."""
         bare, key, place = self._begin(name, number)
-        found = dials(self._matrix, pattern, bare, name, place)
+        found = dials(self._matrix, pattern, bare, name, place, self._where)
         aims = tuple(aim_at(self._matrix, cause, cause, found, key) for cause in found)
         plans = [CasePlan(arm=aim.arm, withhold=pattern) for aim in aims]
         arms = {aim.arm: aim.dial.mild for aim in aims}
@@ -110,7 +126,17 @@ class _Composer:
     def _scenario(
         self, name: str, number: int, arms: Mapping[str, Arm], cases: Sequence[CasePlan]
     ) -> Scenario:
-        return _scenario(name, number, self._matrix.configurations[name], arms, cases)
+        job = self._matrix.configurations[name]
+        varied = {key: values[number % len(values)] for key, values in job.vary.items()}
+        document = {
+            "format": Scenario.model_fields["format"].default,
+            "name": f"{name}-{number}",
+            "parameters": {**job.parameters, **varied},
+            "arms": dict(arms),
+            "cases": tuple(cases),
+            **{field: getattr(job, field) for field in SAME},
+        }
+        return parse_record(document, Scenario, where=f"{self._where}: configurations.{name}")
 
     def _offered(self, bare: Scenario, name: str, place: Place) -> dict[str, list[Arm]]:
         """Return the faults and decoys that can act in this job where the group puts them.
@@ -120,7 +146,7 @@ class _Composer:
         found: dict[str, list[Arm]] = {}
         for what in (*self._matrix.faults, *self._matrix.decoys):
             for grade in self._matrix.grades(what, name) if INJECTIONS[what].fits(bare) else ():
-                arm = placed_arm(what, grade, bare, place)
+                arm = placed_arm(what, grade, bare, place, self._where)
                 if arm is not None:
                     found.setdefault(what, []).append(arm)
         return found
@@ -154,7 +180,7 @@ class _Composer:
         usable = {
             pattern: found
             for pattern in self._matrix.withheld
-            if len(found := dials(self._matrix, pattern, bare, name, place)) > 1
+            if len(found := dials(self._matrix, pattern, bare, name, place, self._where)) > 1
         }
         if not usable:
             return None, None
@@ -163,26 +189,3 @@ class _Composer:
         self._patterns[pattern] += 1
         self._used[f"{pattern} {cause}"] += 1
         return pattern, aim_at(self._matrix, HIDDEN, cause, usable[pattern], key)
-
-
-def _scenario(
-    name: str,
-    number: int,
-    configuration: Configuration,
-    arms: Mapping[str, Arm],
-    cases: Sequence[CasePlan],
-) -> Scenario:
-    varied = {key: values[number % len(values)] for key, values in configuration.vary.items()}
-    return Scenario(
-        name=f"{name}-{number}",
-        workload=configuration.workload,
-        machine=configuration.machine,
-        ranks=configuration.ranks,
-        parameters={**configuration.parameters, **varied},
-        steps=configuration.steps,
-        profiled_steps=configuration.profiled_steps,
-        shape=configuration.shape,
-        question=configuration.question,
-        arms=dict(arms),
-        cases=tuple(cases),
-    )

@@ -104,6 +104,9 @@ def test_own_forest_is_part_of_the_digest(forest: Forest, tmp_path: Path) -> Non
     assert parse_spec(f"forest:{path}").digest != before.digest
     with pytest.raises(InputError, match="train forest"):
         parse_spec("forest:nowhere.skops")
+    path.write_bytes(b"no zip")
+    with pytest.raises(InputError, match=r"own\.skops: must be a file that `train forest` wrote"):
+        parse_spec(f"forest:{path}")
 
 
 def test_shipped_forest_is_small_and_fits() -> None:

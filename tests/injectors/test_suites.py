@@ -6,11 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cases.bundle import Suite
 from cases.digest import bytes_digest
 from cases.documents import read_record, write_record
-from cases.errors import HarnessError, InputError
+from cases.errors import HarnessError, InputError, RecordError
 from cases.kineto.compressed import gunzip
 from cases.taxonomy import Taxonomy
 from cases.truth import Truth
@@ -98,6 +99,36 @@ def test_an_unknown_suite_is_an_error_that_lists_those_there_are() -> None:
 def test_a_matrix_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.yaml: must be readable"):
         build(str(tmp_path / "none.yaml"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("workload: ddp_transformer", "workload: nonsense", r"configurations\..*unknown workload"),
+        ("layers:", "layerz:", r"configurations\..*: layerz: "),
+    ],
+)
+def test_a_matrix_whose_jobs_break_their_rules(
+    small_matrix: Path, tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    text = small_matrix.read_text()
+    assert old in text
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(text.replace(old, new))
+    with pytest.raises(RecordError, match=rf"broken\.yaml: {says}"):
+        build(str(broken), tmp_path)
+
+
+def test_a_matrix_with_a_grade_that_its_fault_does_not_know(
+    small_matrix: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.yaml"
+    document = yaml.safe_load(small_matrix.read_text())
+    cause = next(iter(document["faults"]))
+    document["faults"][cause] = [{"nonsense": 1}]
+    broken.write_text(yaml.safe_dump(document))
+    with pytest.raises(RecordError, match=rf"broken\.yaml: a grade of {cause}: nonsense: "):
+        build(str(broken), tmp_path)
 
 
 def test_a_matrix_of_which_nothing_can_be_shown(small_matrix: Path, tmp_path: Path) -> None:
