@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -184,6 +185,14 @@ def write_json(path: Path, data: Any) -> None:
 def write_record(path: Path, record: BaseModel) -> None:
     """Write a record as JSON, leaving out fields that hold their empty default."""
     write_json(path, record.model_dump(mode="json", exclude_none=True))
+
+
+def link_or_copy(source: Path | str, target: Path | str) -> None:
+    """Link a file, or copy it where links are not to be had: another disk, another owner."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -9,6 +9,7 @@ from cases.bundle import SUITE_FILE, Suite, write_suite_info
 from cases.importing import ImportOptions, import_case
 from cases.taxonomy import Taxonomy
 from harness.judge import state_label
+from injectors.suites import suite_places
 
 TITLE = "Jobs that were recorded elsewhere"
 
@@ -37,7 +38,8 @@ def add_case(
     Raises:
         InputError: the traces, or the label, cannot be used.
     """
-    suite, labels = root / "suites" / name, root / "labels" / name
+    places = suite_places(root, name)
+    suite, labels = places.cases, places.labels
     labels.mkdir(parents=True, exist_ok=True)
     known = Suite.open(suite).info.cases if (suite / SUITE_FILE).is_file() else {}
     info = import_case(source, suite, options, reference)

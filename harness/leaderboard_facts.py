@@ -28,6 +28,11 @@ def _amount(metric: str, digits: int = 3) -> Column:
     return shown
 
 
+def _megabytes(run: TrackedRun) -> str:
+    value = run.metrics.get("timing/peak_memory_bytes_median")
+    return "" if value is None else f"{value / 1e6:,.0f}"
+
+
 def _tokens(run: TrackedRun) -> str:
     used = [run.metrics.get(f"cost/tokens/{kind}_tokens") for kind in ("prompt", "completion")]
     known = [value for value in used if value is not None]
@@ -44,15 +49,10 @@ ANSWERS: dict[str, Column] = {
     "recall of causes where supported": _rate("recall_cause_applicable"),
     "isolation": lambda run: run.tags.get("isolation", ""),
     "s a case": _amount("timing/seconds_median"),
-    "MB": lambda run: _megabytes(run),
+    "MB": _megabytes,
     "tokens": _tokens,
     "cost": _amount("cost/cost"),
 }
-
-
-def _megabytes(run: TrackedRun) -> str:
-    value = run.metrics.get("timing/peak_memory_bytes_median")
-    return "" if value is None else f"{value / 1e6:,.0f}"
 
 
 def facts(run: TrackedRun) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from cases.bundle import RunData, write_case
 from cases.case import Case
@@ -26,7 +26,7 @@ from injectors.measure import ablated, measured
 from injectors.public import describe, mean_step_s, read_window, withhold
 from injectors.scenario import HEALTHY, TWIN, CasePlan, Scenario, Withheld
 
-SPLITS: tuple[Split, ...] = ("train", "dev", "public_test")
+SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 @dataclass

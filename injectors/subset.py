@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cases.bundle import Suite, write_suite_info
-from cases.documents import read_record, write_record
+from cases.documents import link_or_copy, read_record, write_record
 from cases.errors import InputError
 from cases.schema import SuiteInfo
 from cases.taxonomy import Taxonomy
@@ -43,7 +43,7 @@ def subset(folder: Path, labels: Path, split: str, out: Path) -> SuiteInfo:
     beside = suite_places(out, f".{name}.{os.getpid()}")
     try:
         for case_id in known:
-            shutil.copytree(folder / case_id, beside.cases / case_id, copy_function=_link)
+            shutil.copytree(folder / case_id, beside.cases / case_id, copy_function=link_or_copy)
         for truth in known.values():
             write_record(beside.labels / f"{truth.id}.json", _among(truth, known))
         digests = {case_id: suite.info.cases[case_id] for case_id in known}
@@ -73,11 +73,3 @@ def _among(truth: Truth, known: Mapping[str, Truth]) -> Truth:
     there = tuple(case for case in truth.witness.false_on if case in known)
     witness = truth.witness.model_copy(update={"false_on": there})
     return truth.model_copy(update={"witness": witness})
-
-
-def _link(source: str, target: str) -> None:
-    """Share a file's content, which never changes, or copy it to another file system."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

@@ -10,9 +10,9 @@ import pandas as pd
 
 from scorers.benefit import NAMES, WEIGHTS
 from scorers.combined import Part, combined_bounds
-from scorers.intervals import LEVEL
+from scorers.intervals import LEVEL, count_groups
 from scorers.metric import NO_CASE, PREVALENCE, Metric
-from scorers.rate_metrics import codes, count_groups
+from scorers.rate_metrics import codes
 
 # (coefficient, column, verdict of the cases that count)
 Terms = Sequence[tuple[float, str, str | None]]

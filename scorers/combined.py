@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scorers.intervals import LEVEL, Array, Bounds, Codes, too_few
+from scorers.intervals import LEVEL, Array, Bounds, Codes, count_groups, too_few
 from scorers.rates import rate_bounds
 
 
@@ -42,7 +42,7 @@ def combined_bounds(parts: Sequence[Part], group_count: int, level: float = LEVE
         group_count: How many groups there are, present in a part or not.
         level: Coverage.
     """
-    absent = too_few(min(int(np.count_nonzero(np.bincount(part.groups))) for part in parts))
+    absent = too_few(min(count_groups(part.groups) for part in parts))
     if absent:
         return absent
     value, down, up = 0.0, [], []

@@ -48,6 +48,11 @@ def too_few(groups: int, least: int = MIN_GROUPS) -> Bounds | None:
     return Bounds(None, None, f"no interval: {groups} groups, at least {least} are needed")
 
 
+def count_groups(groups: Codes) -> int:
+    """Return how many groups the numbers name."""
+    return int(np.count_nonzero(np.bincount(groups)))
+
+
 def degrees_of_freedom(variances: Array) -> float:
     """Return the degrees of freedom of a sum over groups that vary unlike each other.
 

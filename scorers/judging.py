@@ -23,10 +23,7 @@ def judge(findings: Sequence[Finding], label: Label, taxonomy: Tree) -> Judgemen
     tree = Lineage.of(taxonomy)
     result = settle(findings, label, tree)
     if label.verdict != "faulty":
-        if not label.decoys:
-            result.kinds[:] = ["other"] * len(findings)
-        else:
-            result.kinds[:] = [_without_fault(finding, label) for finding in findings]
+        result.kinds[:] = [_without_fault(finding, label) for finding in findings]
         return result
     closeness: dict[int, list[str]] = {}
     for i, status in enumerate(result.statuses):
@@ -81,5 +78,5 @@ def misattribution(finding: Finding, fault: Fault, label: Label, tree: Lineage) 
 
 
 def _without_fault(finding: Finding, label: Label) -> str:
-    looks = any(finding.cause in decoy.looks_like for decoy in label.decoys)
+    looks = label.decoys and any(finding.cause in decoy.looks_like for decoy in label.decoys)
     return "decoy" if looks else "other"

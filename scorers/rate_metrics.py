@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cases.schema import Verdict
-from scorers.intervals import LEVEL, Codes
+from scorers.intervals import LEVEL, Codes, count_groups
 from scorers.levels import LEVELS
 from scorers.metric import NO_CASE, NO_FINDING, Metric
 from scorers.rates import rate_bounds
@@ -82,11 +82,6 @@ def rate(name: str, rule: Rate, frame: pd.DataFrame, level: float = LEVEL) -> Me
     bounds = rate_bounds(values, groups, level, weights)
     value = float(np.average(values, weights=weights))
     return Metric.bounded(name, value, bounds, len(values), count_groups(groups))
-
-
-def count_groups(groups: Codes) -> int:
-    """Return how many groups the numbers name."""
-    return int(np.count_nonzero(np.bincount(groups)))
 
 
 def codes(rows: pd.DataFrame) -> Codes:

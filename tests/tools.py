@@ -1,17 +1,15 @@
 """Tools of others that must be able to read what we write, each in an environment of its own.
 
-    python = tool_python("gpu-idle")            # skips the test where it can't be installed
-    subprocess.run([python, "-m", "analyzer", ...])
+    printed = run_tool("gpu-idle", SCRIPT, path)      # skips where it can't be installed
 
-Environments lie in the user's cache folder, one for each list of pinned packages, and are made
-once. Only packages that the tools need when they are called as here are listed.
+Diagnosers have the environments that `evalharness diagnosers install` makes. Of others the packages
+are listed here; their environments lie in the user's cache folder as well and are made once.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +18,11 @@ from pathlib import Path
 
 import pytest
 
-PANDAS = ("numpy==2.4.6", "pandas==3.1.1", "python-dateutil==2.9.0.post0", "six==1.17.0")
+from cases.bundle import cache_folder
+from cases.errors import InputError
+from harness.diagnosers.third_party import TOOLS
+from harness.environments import install
+
 MCP = (
     *("annotated-types==0.8.0", "anyio==4.16.0", "attrs==26.1.0", "cffi==2.1.1", "click==8.5.1"),
     *("cryptography==50.0.2", "h11==0.16.0", "idna==3.20", "jsonschema==4.26.0"),
@@ -30,18 +32,6 @@ MCP = (
     *("typing-inspection==0.4.5", "typing_extensions==4.16.0", "uvicorn==0.54.0"),
 )
 LOCKS: dict[str, tuple[str, ...]] = {
-    "HolisticTraceAnalysis": (
-        "HolisticTraceAnalysis==0.5.0",
-        *PANDAS,
-        "narwhals==2.29.0",
-        "networkx==3.6.1",
-        "packaging==25.0",
-        "plotly==7.1.0",
-        "psutil==7.2.2",
-        "PyYAML==6.0.4",
-    ),
-    "torch-tb-profiler": ("torch-tb-profiler==0.4.3", *PANDAS, "protobuf==7.36.2"),
-    "gpu-idle": ("gpu-idle==0.1.0",),
     # Two generations of clients of the Model Context Protocol.
     "mcp": (
         *("mcp==2.3.0", "mcp-types==2.3.0", *MCP, "httpcore2==2.16.2", "httpx2==2.16.2"),
@@ -57,20 +47,20 @@ INSTALL_LIMIT_S = 300
 
 def tool_python(name: str) -> Path:
     """Return the interpreter of a tool's environment, made if it is not there yet."""
+    if name in TOOLS:
+        try:
+            return install(name).python
+        except InputError as error:
+            pytest.skip(str(error))
     lock = LOCKS[name]
     digest = hashlib.sha256("\n".join((sys.version, *lock)).encode()).hexdigest()[:16]
-    folder = _cache() / f"{name}-{digest}"
+    folder = cache_folder() / "test-tools" / f"{name}-{digest}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
             _make(folder, lock)
     return folder / "bin" / "python"
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "evalharness" / "test-tools"
 
 
 def _make(folder: Path, lock: tuple[str, ...]) -> None:

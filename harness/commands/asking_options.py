@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import click
 
 from cases.errors import InputError
+from cases.schema import Split
 from harness.commands.run import progress_bar
 from harness.degrade.asking import Asking
 from harness.judge import labels_folder
@@ -20,7 +21,7 @@ from harness.sandbox.worker import public_code
 from harness.specs import parse_spec
 from harness.summarising import Labelled
 
-SPLITS = ("all", "train", "dev", "public_test")
+SPLITS = ("all", *get_args(Split))
 PATH = click.Path(path_type=Path)
 OPTIONS = (
     click.option("-d", "--diagnoser", "spec", required=True, help="As `evalharness run -d`."),

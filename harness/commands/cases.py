@@ -7,25 +7,38 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import click
 
 from cases.bundle import Suite, find_suite
+from cases.schema import Split
 from harness.judge import Truth, load_truths
 
 DEFAULT_SUITE = "recorded_cpu"
+
+
+def out_option(folders: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the folder that a suite is made in."""
+    return click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        help=f"Folder for suites/{folders} and labels/{folders}; the user's cache by default.",
+    )
+
+
+labels_option = click.option(
+    "--labels-folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Labels, if they do not lie beside the suite's corpus.",
+)
 
 
 def suite_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that all subcommands share."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-        click.option(
-            "--labels-folder",
-            type=click.Path(path_type=Path, file_okay=False),
-            help="Labels, if they do not lie beside the suite's corpus.",
-        ),
+        labels_option,
         click.option("--suite", default=DEFAULT_SUITE, show_default=True, help="Name or folder."),
     ):
         function = option(function)
@@ -43,11 +56,7 @@ def command() -> None:
 @command.command("build")
 @click.argument("name", metavar="SUITE")
 @click.option("--private-seed", type=click.IntRange(min=0), help="Make a suite nobody has seen.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for suites/SUITE and labels/SUITE; the user's cache by default.",
-)
+@out_option("SUITE")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; one a core by default.")
 def build_command(name: str, private_seed: int | None, out: Path | None, jobs: int | None) -> None:
     """Build a simulated SUITE: simulated_core, simulated_fleet, simulated_smoke.
@@ -77,19 +86,9 @@ def build_command(name: str, private_seed: int | None, out: Path | None, jobs: i
 
 @command.command("subset")
 @click.argument("suite")
-@click.option(
-    "--split", required=True, type=click.Choice(["train", "dev", "public_test"]), help="Its cases."
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for suites/SUITE_SPLIT and labels/SUITE_SPLIT; the user's cache by default.",
-)
-@click.option(
-    "--labels-folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Labels, if they do not lie beside the suite's corpus.",
-)
+@click.option("--split", required=True, type=click.Choice(get_args(Split)), help="Its cases.")
+@out_option("SUITE_SPLIT")
+@labels_option
 def subset_command(suite: str, split: str, out: Path | None, labels_folder: Path | None) -> None:
     """Make a suite of one split of SUITE, so that nobody need be asked about the rest.
 
@@ -107,11 +106,7 @@ def subset_command(suite: str, split: str, out: Path | None, labels_folder: Path
 @command.command("import")
 @click.argument("source", metavar="TRACES", type=click.Path(exists=True, path_type=Path))
 @click.option("--name", default="imported", show_default=True, help="Suite that it is added to.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for suites/NAME and labels/NAME; the user's cache by default.",
-)
+@out_option("NAME")
 @click.option(
     "--label",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

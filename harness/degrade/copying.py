@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import os
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
 
 from cases.bundle import Suite
 from cases.digest import bytes_digest, case_digest, table_digest
-from cases.documents import read_json, write_record
+from cases.documents import link_or_copy, read_json, write_record
 from cases.errors import BundleError
 from cases.layout import CASE_FILE, REFERENCE, RunFiles, read_layout, trace_name
 from cases.table_files import read_table, write_table
@@ -92,16 +90,8 @@ def _write_run(run: RunCopy, folder: Path) -> None:
 def _put(content: Path | pa.Table | bytes, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, Path):
-        _link(content, path)
+        link_or_copy(content, path)
     elif isinstance(content, bytes):
         path.write_bytes(gzip.compress(content, COMPRESSION, mtime=0))
     else:
         write_table(path, content, quick=True)
-
-
-def _link(source: Path, target: Path) -> None:
-    """Link a file, or copy it where links are not to be had: another disk, another owner."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)

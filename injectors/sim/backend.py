@@ -53,7 +53,6 @@ class Group:
     aims: tuple[Aim, ...] = ()
     _seconds: dict[tuple[str, ...], tuple[float, ...]] = field(default_factory=dict)
     _slowdowns: dict[str, float] = field(default_factory=dict)
-    _twin_run: list[tuple[Job, tuple[RunData, float]]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -259,23 +258,26 @@ class Group:
     def _recorded(
         self, number: int, injections: Sequence[Injection] = ()
     ) -> tuple[Job, tuple[RunData, float]]:
-        """What is recorded of a case; the twin's run is kept, as others are held against it."""
-        if number == self._twin and self._twin_run:
-            return self._twin_run[0]
-        job = self.case_job(number, injections)
-        found = job, record(job, self._sampled(job))
+        """What is recorded of a case."""
         if number == self._twin:
-            self._twin_run.append(found)
-        return found
+            return self._twin_run
+        job = self.case_job(number, injections)
+        return job, self._record(job)
 
-    def _sampled(self, job: Job) -> tuple[int, ...]:
-        return sampled_ranks(job.places, self.key, min(TRACED_RANKS, job.places.ranks))
+    @cached_property
+    def _twin_run(self) -> tuple[Job, tuple[RunData, float]]:
+        """The twin's run, which is kept: others are held against it."""
+        job = self.case_job(self._twin)
+        return job, self._record(job)
+
+    def _record(self, job: Job) -> tuple[RunData, float]:
+        ranks = min(TRACED_RANKS, job.places.ranks)
+        return record(job, sampled_ranks(job.places, self.key, ranks))
 
     @cached_property
     def reference(self) -> tuple[RunData, float]:
         """The reference run, with the measure that labels compare."""
-        job = self.job("reference")
-        return record(job, self._sampled(job))
+        return self._record(self.job("reference"))
 
     @property
     def _twin(self) -> int:
@@ -283,7 +285,7 @@ class Group:
 
     @property
     def _twin_seconds(self) -> float:
-        return self._recorded(self._twin)[1][1]
+        return self._twin_run[1][1]
 
     def _ablated(self) -> dict[str, tuple[float, ...]]:
         """For an audit, the healthy job without what diagnosers like to blame."""

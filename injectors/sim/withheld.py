@@ -66,8 +66,7 @@ def step_walls_only(run: RunData) -> RunData:
 
 def single_rank_trace(run: RunData) -> RunData:
     """One rank. Its trace has to go too: a late peer shows in the first bucket, a link in all."""
-    left = _whole(run, ("collectives", "logs"))
-    return of_rank(without(left, COLLECTIVE_TIMES), 0)
+    return of_rank(step_walls_only(run), 0)
 
 
 def collectives_without_token_counts(run: RunData) -> RunData:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST = 1000.0  # a ratio beyond it says no more
 
 
 def column(frame: pd.DataFrame, name: str) -> Floats:
@@ -41,8 +42,8 @@ def ratio(above: float, below: float) -> float:
     if not above >= 0 or not below >= 0:
         return float("nan")
     if below == 0:
-        return 1.0 if above == 0 else 1000.0
-    return min(above / below, 1000.0)
+        return 1.0 if above == 0 else MOST
+    return min(above / below, MOST)
 
 
 def quantile(values: Floats, share: float) -> float:

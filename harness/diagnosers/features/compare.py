@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cases.case import Case, Recording
-from harness.diagnosers.features.arrays import Floats
+from harness.diagnosers.features.arrays import MOST, Floats
 from harness.diagnosers.features.collectives import collective_metrics
 from harness.diagnosers.features.devices import device_metrics
 from harness.diagnosers.features.events import event_metrics
@@ -22,7 +22,6 @@ SHARES = {
     "embedding_share": "embedding_rows",
     "length_share": "length_squares",
 }
-MOST = 1000.0  # a ratio beyond it says no more
 
 
 @dataclass(frozen=True)

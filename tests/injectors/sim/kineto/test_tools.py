@@ -80,7 +80,7 @@ def last_line(printed: str) -> dict[str, Any]:
 
 def test_hta_breaks_time_down(tmp_path: Path) -> None:
     folder = written(tmp_path, healthy, (0, 5)) / "gz"
-    found = last_line(run_tool("HolisticTraceAnalysis", HTA, folder))
+    found = last_line(run_tool("hta", HTA, folder))
     assert found["busy"]["rank"] == [0, 5]
     for idle, compute, other in zip(
         found["busy"]["idle_time_pctg"],
