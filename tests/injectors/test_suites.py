@@ -125,7 +125,7 @@ def test_a_matrix_with_a_grade_that_its_fault_does_not_know(
     broken = tmp_path / "broken.yaml"
     document = yaml.safe_load(small_matrix.read_text())
     cause = next(iter(document["faults"]))
-    document["faults"][cause] = [{"nonsense": 1}]
+    document["faults"][cause][0]["nonsense"] = 1
     broken.write_text(yaml.safe_dump(document))
     with pytest.raises(RecordError, match=rf"broken\.yaml: a grade of {cause}: nonsense: "):
         build(str(broken), tmp_path)
