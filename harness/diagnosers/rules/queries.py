@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from harness.diagnosers.features.metrics import METRICS
 
-BY_RANK = "SELECT rank AS place, {value} AS v FROM {{run}}{table} {where} GROUP BY rank"
 STEPS = "(SELECT count(DISTINCT step) FROM {run}steps)"
 STEP_NS = "(SELECT avg(duration_ns) FROM {run}steps WHERE step > 0)"
 LENGTH_NS = "(SELECT max(time_ns) - min(time_ns) FROM {run}processes)"
@@ -15,7 +14,7 @@ LIMIT = 1000
 
 
 def _by_rank(value: str, table: str, where: str = "") -> str:
-    return BY_RANK.format(value="{value}", table=table, where=where).replace("{value}", value)
+    return f"SELECT rank AS place, {value} AS v FROM {{run}}{table} {where} GROUP BY rank"
 
 
 def _steps(column: str) -> str:
