@@ -20,6 +20,7 @@ import venv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from cases.bundle import cache_folder
@@ -31,8 +32,8 @@ from harness.sandbox.digests import file_digest, named_digest
 STAMP = "ready.json"
 PINNED = re.compile(r"^([A-Za-z0-9][\w.-]*)==", re.MULTILINE)
 # pip takes nothing that is not in the file with its hash, builds nothing, and resolves nothing.
-PIP = (
-    *("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps"),
+INSTALL = (
+    *("install", "--disable-pip-version-check", "--no-input", "--no-deps"),
     *("--require-hashes", "--only-binary", ":all:", "--retries", "1", "--timeout", "20"),
 )
 UNREACHABLE = ("connection", "timed out", "name resolution", "network is unreachable")
@@ -127,8 +128,9 @@ def _alone(path: Path) -> Iterator[None]:
 def _make(environment: Environment, progress: Progress) -> None:
     packages = len(PINNED.findall(environment.tool.lock.read_text()))
     progress("making the environment", 0, packages)
-    venv.create(environment.folder, with_pip=True)
-    command = [str(environment.python), *PIP, "--requirement", str(environment.tool.lock)]
+    pip_here = find_spec("pip") is not None
+    venv.create(environment.folder, with_pip=not pip_here)
+    command = [*_pip(environment, pip_here), *INSTALL, "--requirement", str(environment.tool.lock)]
     said: list[str] = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -145,6 +147,14 @@ def _make(environment: Environment, progress: Progress) -> None:
     _try(environment)
     _stamp(environment)
     progress("installed", packages, packages)
+
+
+def _pip(environment: Environment, pip_here: bool) -> list[str]:
+    """Return pip for an environment: our own, for one more copy takes longer than a small tool."""
+    python = str(environment.python)
+    if pip_here:
+        return [sys.executable, "-m", "pip", "--python", python]
+    return [python, "-m", "pip"]
 
 
 def _try(environment: Environment) -> None:

@@ -81,6 +81,7 @@ def test_the_key_follows_lock_and_python(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert len(set(keys)) == 3
 
 
+@pytest.mark.parametrize("pip_here", [True, False])
 @pytest.mark.parametrize(
     ("index", "lock_hash", "says"),
     [
@@ -94,8 +95,11 @@ def test_offline_or_with_other_content_it_says_so_and_leaves_nothing_valid(
     index: str | None,
     lock_hash: str | None,
     says: str,
+    pip_here: bool,
 ) -> None:
     """A real pip: once without an index, once given a package that has another hash."""
+    if not pip_here:
+        monkeypatch.setattr(environments, "find_spec", lambda name: None)
     lock = tmp_path / "requirements.txt"
     wanted = lock_hash or "1" * 64
     lock.write_text(f"gpu-idle==0.1.0 --hash=sha256:{wanted}\n")
