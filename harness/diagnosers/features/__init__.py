@@ -46,7 +46,7 @@ def extract(case: Case) -> Features:
 def numbers_of(facts: Facts) -> Features:
     """The same of a case whose facts are at hand."""
     present = {f"has.{signal}": float(facts.case.has(signal)) for signal in SIGNALS}
-    return Features(facts.ranks | facts.job | present, facts.compared)
+    return Features(facts.all | present, facts.compared)
 
 
 __all__ = ["FEATURE_VERSION", "Facts", "Features", "extract", "numbers_of"]

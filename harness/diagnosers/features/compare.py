@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
 from cases.case import Case, Recording
-from harness.diagnosers.features.arrays import MOST, Floats
-from harness.diagnosers.features.collectives import collective_metrics
+from harness.diagnosers.features.arrays import MOST, Columns, Floats, reduced
+from harness.diagnosers.features.collectives import collective_metrics, lateness_metrics
 from harness.diagnosers.features.devices import device_metrics
 from harness.diagnosers.features.events import event_metrics
 from harness.diagnosers.features.hosts import host_metrics, network_metrics, process_metrics
@@ -17,75 +17,102 @@ from harness.diagnosers.features.loaders import loader_metrics
 from harness.diagnosers.features.metrics import METRICS
 from harness.diagnosers.features.steps import mean_step_ns, step_count, step_metrics
 
-SHARES = {
-    "expert_share": "expert_tokens",
-    "embedding_share": "embedding_rows",
-    "length_share": "length_squares",
+
+class Measured:
+    """Ranks' metrics of one run, in their units; a table is read when one of its own is asked for.
+
+    Args:
+        run: The run.
+        case: The case that it belongs to.
+    """
+
+    def __init__(self, run: Recording, case: Case) -> None:
+        self.run = run
+        self.hosts = {place.rank: place.host for place in case.info.topology.ranks}
+        self.ranks = tuple(self.hosts)
+        self._known: dict[str, Columns] = {}
+
+    def __getitem__(self, name: str) -> Floats:
+        """One metric, a number a rank; NaN where it is not known."""
+        source = "lateness" if name.startswith("asked_late") else METRICS[name].table
+        with np.errstate(divide="ignore", invalid="ignore"):  # nothing to divide by: not known
+            if name in DERIVED:
+                return DERIVED[name](self)
+            if source not in self._known:
+                self._known[source] = SOURCES[source](self)
+        unknown = np.full(len(self.ranks), np.nan)
+        return self._known[source].get(name, unknown)
+
+    @cached_property
+    def step_ns(self) -> float:
+        """Mean step in ns."""
+        return mean_step_ns(self.run)
+
+    @cached_property
+    def steps(self) -> int:
+        """How many steps were recorded."""
+        return step_count(self.run)
+
+
+SOURCES: dict[str, Callable[[Measured], Columns]] = {
+    "steps": lambda m: step_metrics(m.run, m.ranks),
+    "collectives": lambda m: collective_metrics(m.run, m.ranks, m.steps),
+    "lateness": lambda m: lateness_metrics(m.run, m.ranks, m.steps),
+    "gpu": lambda m: device_metrics(m.run, m.ranks, m.step_ns),
+    "processes": lambda m: process_metrics(m.run, m.ranks, m.step_ns),
+    "host": lambda m: host_metrics(m.run, m.ranks, m.hosts),
+    "network": lambda m: network_metrics(m.run, m.ranks, m.steps),
+    "loader": lambda m: loader_metrics(m.run, m.ranks),
+    "runtime": lambda m: event_metrics(m.run, m.ranks, m.steps),
+}
+DERIVED: dict[str, Callable[[Measured], Floats]] = {
+    "own": lambda m: m["duration"] - np.nan_to_num(m["joined"]),
+    "computing": lambda m: m["forward"] + m["backward"],
+    "expert_share": lambda m: _shares(m["expert_tokens"]),
+    "embedding_share": lambda m: _shares(m["embedding_rows"]),
+    "length_share": lambda m: _shares(m["length_squares"]),
+    "padded": lambda m: m["tokens"] / m["length_sum"],
 }
 
 
-@dataclass(frozen=True)
+def _shares(values: Floats) -> Floats:
+    """Values of ranks over their mean."""
+    return np.asarray(values / reduced(values, np.mean))
+
+
 class Compared:
-    """Ranks' metrics: frames with one row a rank and the columns of `METRICS`.
+    """Ranks' metrics in this run and what became of them since the reference run."""
 
-    Attributes:
-        now: Values in this run; times as shares of its own mean step.
-        change: Change from the reference run by the metric's unit; NaN without a reference.
-        slowdown: Mean step over that of the reference; NaN without one.
-    """
+    def __init__(self, case: Case) -> None:
+        self._here = Measured(case, case)
+        self._there = Measured(case.reference, case) if case.reference else None
 
-    now: pd.DataFrame
-    change: pd.DataFrame
-    slowdown: float
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that the numbers are of, in their order."""
+        return self._here.ranks
 
+    @property
+    def slowdown(self) -> float:
+        """Mean step over that of the reference; NaN without one."""
+        return self._here.step_ns / self._there.step_ns if self._there else float("nan")
 
-def compare(case: Case) -> Compared:
-    """Measure both runs of a case."""
-    now, step_ns = rank_metrics(case, case)
-    timed = np.array([METRICS[name].unit == "step" for name in now.columns])
-    shares = _one_block(now.div(np.where(timed, step_ns, 1.0)))
-    if case.reference is None:
-        return Compared(shares, _one_block(now * np.nan), float("nan"))
-    then, then_ns = rank_metrics(case.reference, case)
-    change = (now - then).div(np.where(timed, then_ns, 1.0))
-    for name in now.columns:
+    def now(self, name: str) -> Floats:
+        """A metric in this run, a number a rank; times as shares of its own mean step."""
+        values = self._here[name]
+        return values / self._here.step_ns if METRICS[name].unit == "step" else values
+
+    def change(self, name: str) -> Floats:
+        """Change from the reference run by the metric's unit; NaN without a reference."""
+        if self._there is None:
+            return np.full(len(self._here.ranks), np.nan)
+        now, then = self._here[name], self._there[name]
         if METRICS[name].unit == "ratio":
-            change[name] = _quotient(now[name].to_numpy(), then[name].to_numpy())
-    return Compared(shares, _one_block(change), step_ns / then_ns)
-
-
-def _one_block(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same in one array, which is ten times as fast to reduce."""
-    return pd.DataFrame(frame.to_numpy(np.float64), frame.index, frame.columns)
+            return _quotient(now, then)
+        return (now - then) / self._there.step_ns if METRICS[name].unit == "step" else now - then
 
 
 def _quotient(now: Floats, then: Floats) -> Floats:
     """Ratios of what is not negative; 1 where both are 0, `MOST` where only `then` is."""
     known = np.where(then > 0, now / np.where(then > 0, then, 1.0), np.where(now > 0, MOST, 1.0))
     return np.where(np.isnan(now) | np.isnan(then), np.nan, np.minimum(known, MOST))
-
-
-def rank_metrics(run: Recording, case: Case) -> tuple[pd.DataFrame, float]:
-    """Return all metrics of a run, in their units, and its mean step in ns."""
-    places = case.info.topology.ranks
-    ranks = [place.rank for place in places]
-    hosts = {place.rank: place.host for place in places}
-    steps, step_ns = step_count(run), mean_step_ns(run)
-    parts = [
-        step_metrics(run),
-        collective_metrics(run, steps),
-        device_metrics(run, step_ns),
-        process_metrics(run, step_ns),
-        host_metrics(run, hosts),
-        network_metrics(run, steps),
-        loader_metrics(run),
-        event_metrics(run, ranks, steps),
-    ]
-    joined = pd.concat([part.reindex(ranks) for part in parts if len(part.columns)], axis=1)
-    out = joined.reindex(columns=list(METRICS)).astype(np.float64)
-    out["own"] = out["duration"] - out["joined"].fillna(0)
-    out["computing"] = out["forward"] + out["backward"]
-    for name, of in SHARES.items():
-        out[name] = out[of] / out[of].mean()
-    out["padded"] = out["tokens"] / out["length_sum"]
-    return out, step_ns

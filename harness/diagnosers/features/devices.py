@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import pandas as pd
 
 from cases.case import Recording
-from harness.diagnosers.features.arrays import column, floats, rank_of
+from harness.diagnosers.features.arrays import Columns, by_rank, floats_of
 
 HOT_BITS, POWER_BIT = 0x60, 0x4
-NAMES = (
-    *("utilization_percent", "memory_used_bytes", "memory_total_bytes", "power_w"),
-    *("power_limit_w", "sm_clock_mhz", "temperature_c", "pcie_rx_bytes_per_s"),
-    *("pcie_generation", "pcie_width", "nvlink_tx_bytes", "processes", "time_ns"),
-)
 
 
-def device_metrics(run: Recording, step_ns: float) -> pd.DataFrame:
-    """Return one row a rank; `step_ns` turns rates into amounts of a step."""
-    frame = run.gpu
-    if not len(frame):
-        return pd.DataFrame()
-    values, rank = floats(frame, NAMES), rank_of(frame)
-    reasons = column(frame, "event_reasons")
+def device_metrics(run: Recording, ranks: Sequence[int], step_ns: float) -> Columns:
+    """Return a number a rank; `step_ns` turns rates into amounts of a step."""
+    table = run.arrow("gpu")
+    groups = by_rank(table, ranks)
+
+    def mean(name: str) -> np.ndarray:
+        return groups.mean(floats_of(table, name))
+
+    def most(name: str) -> np.ndarray:
+        return groups.most(floats_of(table, name))
+
+    reasons, time = floats_of(table, "event_reasons"), floats_of(table, "time_ns")
     bits = np.nan_to_num(reasons).astype(np.int64)
-    values["hot"] = np.where(np.isnan(reasons), np.nan, (bits & HOT_BITS) > 0)
-    values["capped"] = np.where(np.isnan(reasons), np.nan, (bits & POWER_BIT) > 0)
-    groups = values.groupby(rank)
-    means, most = groups.mean(), groups.max()
-    length = groups["time_ns"].max() - groups["time_ns"].min()
-    return pd.DataFrame(
-        {
-            "clock": means["sm_clock_mhz"],
-            "power": means["power_w"],
-            "power_limit": most["power_limit_w"],
-            "temperature": means["temperature_c"],
-            "hot": means["hot"],
-            "capped": means["capped"],
-            "users": groups["processes"].median(),
-            "utilization": means["utilization_percent"],
-            "memory_used": most["memory_used_bytes"] / most["memory_total_bytes"],
-            "pcie_lanes": most["pcie_generation"] * most["pcie_width"],
-            "pcie_rx": means["pcie_rx_bytes_per_s"] * step_ns / 1e9,
-            "nvlink": most["nvlink_tx_bytes"] / length * step_ns,
-        }
-    )
+    length = groups.most(time) - groups.least(time)
+    return {
+        "clock": mean("sm_clock_mhz"),
+        "power": mean("power_w"),
+        "power_limit": most("power_limit_w"),
+        "temperature": mean("temperature_c"),
+        "hot": groups.mean(np.where(np.isnan(reasons), np.nan, (bits & HOT_BITS) > 0)),
+        "capped": groups.mean(np.where(np.isnan(reasons), np.nan, (bits & POWER_BIT) > 0)),
+        "users": groups.median(floats_of(table, "processes")),
+        "utilization": mean("utilization_percent"),
+        "memory_used": most("memory_used_bytes") / most("memory_total_bytes"),
+        "pcie_lanes": most("pcie_generation") * most("pcie_width"),
+        "pcie_rx": mean("pcie_rx_bytes_per_s") * step_ns / 1e9,
+        "nvlink": most("nvlink_tx_bytes") / length * step_ns,
+    }

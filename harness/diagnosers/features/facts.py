@@ -12,12 +12,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from cases.case import Case
 from cases.schema import RankPlace
-from harness.diagnosers.features.arrays import Floats
-from harness.diagnosers.features.compare import Compared, compare
-from harness.diagnosers.features.numbers import of_job, over_ranks
+from harness.diagnosers.features.arrays import Floats, reduced
+from harness.diagnosers.features.compare import Compared
+from harness.diagnosers.features.jobs import Job
+from harness.diagnosers.features.numbers import NAMES, over_ranks
 from harness.diagnosers.features.words import setup
 
 FULL_QUEUE = 1.5  # times the usual
@@ -28,26 +30,27 @@ class Facts:
 
     def __init__(self, case: Case) -> None:
         self.case = case
+        self.compared = Compared(case)
+        self.job = Job(case)
+        self._known = setup(case)
 
     def __getitem__(self, name: str) -> float:
         """One fact, NaN where it is not known."""
-        known = self.job if name.startswith(("job.", "said.")) else self.ranks
-        return known.get(name, float("nan"))
+        if name not in self._known:
+            self._known[name] = self._work_out(name)
+        return self._known[name]
 
-    @cached_property
-    def compared(self) -> Compared:
-        """Metrics of ranks, here and as they changed."""
-        return compare(self.case)
+    def _work_out(self, name: str) -> float:
+        kind, _, rest = name.partition(".")
+        if kind in ("job", "said"):
+            return self.job.get(rest)
+        return self.compared.slowdown if name == "slowdown" else over_ranks(self.compared, name)
 
-    @cached_property
-    def ranks(self) -> dict[str, float]:
-        """Facts from the tables."""
-        return {"slowdown": self.compared.slowdown} | over_ranks(self.compared) | setup(self.case)
-
-    @cached_property
-    def job(self) -> dict[str, float]:
-        """Facts from traces, logs and servers."""
-        return of_job(self.case)
+    @property
+    def all(self) -> dict[str, float]:
+        """All facts that there are."""
+        of_ranks = {name: self[name] for name in ("slowdown", *NAMES)}
+        return of_ranks | setup(self.case) | self.job.all
 
     def likely(self, metric: str) -> Floats:
         """How far each rank stands out in a metric, at least 0; `-` before it for the least.
@@ -56,29 +59,28 @@ class Facts:
         its value; `=` before it: by its change alone.
         """
         sign, name = -1 if metric.startswith("-") else 1, metric.lstrip("-=")
-        known = self.compared.change[name]
-        if not known.notna().any():
-            known = self.compared.now[name]
-        usual = 0.0 if metric.startswith("=") else float(known.median())
-        apart = sign * (known - usual).to_numpy(dtype=np.float64)
-        return np.asarray(np.clip(np.nan_to_num(apart), 0, None))
+        known = self.compared.change(name)
+        if np.isnan(known).all():
+            known = self.compared.now(name)
+        usual = 0.0 if metric.startswith("=") else reduced(known, np.median)
+        return np.asarray(np.clip(np.nan_to_num(sign * (known - usual)), 0, None))
 
     def level(self, metric: str) -> float:
         """The median rank's value of a metric in this run, whatever it was before."""
-        return float(self.compared.now[metric].median())
+        return reduced(self.compared.now(metric), np.median)
 
     @cached_property
     def full_queues(self) -> int:
         """Hosts whose send queues hold half more than usual while they send."""
         hosts = [place.host for place in self.places]
-        growth = self.compared.change["queue"].groupby(hosts).mean()
+        growth = pd.Series(self.compared.change("queue")).groupby(hosts).mean()
         return int((growth > FULL_QUEUE).sum())
 
     @cached_property
     def whole_host_decode(self) -> float:
         """How much longer decoding takes on the host on which all ranks' workers are slowest."""
         hosts = [place.host for place in self.places]
-        return float(self.compared.change["decode"].groupby(hosts).min().max())
+        return float(pd.Series(self.compared.change("decode")).groupby(hosts).min().max())
 
     @cached_property
     def stages(self) -> dict[str, float]:
@@ -86,7 +88,7 @@ class Facts:
         stages = [place.stage for place in self.places]
         if None in stages or len(set(stages)) < 2:
             return {"computing": float("nan"), "computing_least": float("nan")}
-        growth = self.compared.change["computing"].groupby(stages).mean()
+        growth = pd.Series(self.compared.change("computing")).groupby(stages).mean()
         return {"computing": float(growth.max()), "computing_least": float(growth.min())}
 
     @property

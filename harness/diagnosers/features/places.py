@@ -10,8 +10,8 @@ import pandas as pd
 
 from cases.case import Case
 from cases.schema import JOB, Locus, RankPlace, Scope
-from harness.diagnosers.features.arrays import Floats, floats, rank_of
-from harness.diagnosers.features.loaders import worker_times
+from harness.diagnosers.features.arrays import Floats, combined, floats_of, ints_of, rows_where
+from harness.diagnosers.features.loaders import USUAL
 
 Name = TypeVar("Name", int, str)
 NEAR = 0.5  # of the likeliest place; others beyond it are named, too
@@ -37,7 +37,7 @@ def locate(case: Case, scope: Scope, likely: Floats) -> Locus:
         return Locus(scope="stage", stages=tuple(named_stages))
     if scope == "link" and case.info.topology.links:
         return Locus(scope="link", links=tuple(links(case, likely)))
-    if scope == "worker" and len(case.loader):
+    if scope == "worker" and len(case.arrow("loader")):
         return Locus(scope="worker", workers=(slowest_worker(case, int(np.argmax(likely))),))
     return JOB
 
@@ -63,7 +63,10 @@ def links(case: Case, likely: Floats) -> list[str]:
 
 def slowest_worker(case: Case, rank: int) -> str:
     """The loader worker of a rank whose batches take the longest."""
-    values = floats(case.loader, ["fetch_ns", "worker"]).assign(rank=rank_of(case.loader))
-    own = worker_times(values[values["rank"] == rank])
-    worker = int(own.index[int(own.to_numpy().argmax())][1]) if len(own) else 0
-    return f"rank{rank}/worker{worker}"
+    table = case.arrow("loader")
+    own = rows_where(table, ints_of(table, "rank") == rank)
+    worker = ints_of(own, "worker")
+    workers = combined(worker)
+    times = workers.quantile(floats_of(own, "fetch_ns"), USUAL)
+    slowest = int(workers.common(worker)[int(np.argmax(times))]) if len(times) else 0
+    return f"rank{rank}/worker{slowest}"

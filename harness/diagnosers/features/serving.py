@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cases.case import Recording
-from harness.diagnosers.features.arrays import floats
+from harness.diagnosers.features.arrays import Groups, frame_of, reduced, texts_of
 
 REQUESTS = (
     *("arrival_ns", "scheduled_ns", "first_token_ns", "finished_ns"),
@@ -24,14 +24,16 @@ def serving_numbers(run: Recording) -> dict[str, float]:
 
 
 def _requests(run: Recording) -> dict[str, float]:
-    if not len(run.requests):
+    table = run.arrow("requests")
+    if not len(table):
         return {}
-    frame = floats(run.requests, REQUESTS)
+    frame = frame_of(table, REQUESTS)
     tokens = frame["generation_tokens"].where(frame["generation_tokens"] > 1) - 1
     each = (frame["finished_ns"] - frame["first_token_ns"]) / tokens
     frame["queued"] = frame["scheduled_ns"] - frame["arrival_ns"]
     frame["first"] = frame["first_token_ns"] - frame["scheduled_ns"]
-    kinds = each.groupby(run.requests["request_class"].to_numpy(dtype=object)).mean()
+    codes, names = texts_of(table, "request_class")
+    kinds = Groups(codes, len(names)).mean(each.to_numpy(np.float64))
     cached = frame["cached_tokens"].sum(min_count=1) / frame["prompt_tokens"].sum()
     return {
         "queued_time": float(frame["queued"].mean()),
@@ -42,14 +44,15 @@ def _requests(run: Recording) -> dict[str, float]:
         "generation_tokens": float(frame["generation_tokens"].mean()),
         "cached_share": float(cached),
         "preempted_requests": float(frame["preemptions"].mean()),
-        "class_spread": float(kinds.max() / kinds.min()) if len(kinds) else np.nan,
+        "class_spread": reduced(kinds, np.max) / reduced(kinds, np.min),
     }
 
 
 def _engine(run: Recording) -> dict[str, float]:
-    if not len(run.engine):
+    table = run.arrow("engine")
+    if not len(table):
         return {}
-    frame = floats(run.engine, ENGINE)
+    frame = frame_of(table, ENGINE)
     means, sums = frame.mean(), frame.sum(min_count=1)
     decoding = frame[(frame["prefill_tokens"] == 0) & (frame["decode_tokens"] > 0)]
     mixed = frame[(frame["prefill_tokens"] > 0) & (frame["decode_tokens"] > 0)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from cases.case import Recording
-from harness.diagnosers.features.arrays import column, rank_of
+from harness.diagnosers.features.arrays import floats_of, ints_of, rows_with
+from harness.diagnosers.features.steps import later_steps
 
 
 def first_over_repeat(run: Recording) -> float:
@@ -13,24 +14,23 @@ def first_over_repeat(run: Recording) -> float:
 
     Over sizes that come again on a rank, step 0 left out.
     """
-    events = run.runtime[run.runtime["event"] == "input_size"]
-    steps = run.steps[run.steps["step"] > 0]
-    events = events[events["time_ns"].notna()]
-    steps = steps[steps["start_ns"].notna()]
+    events, steps = rows_with(run.arrow("runtime"), "event", "input_size"), later_steps(run)
+    events = events.filter(events["time_ns"].is_valid())
+    steps = steps.filter(steps["start_ns"].is_valid())
     if not len(events) or not len(steps):
         return float("nan")
     timed = pd.DataFrame(
         {
-            "time": column(steps, "start_ns"),
-            "rank": rank_of(steps),
-            "forward": column(steps, "forward_ns"),
+            "time": floats_of(steps, "start_ns"),
+            "rank": ints_of(steps, "rank"),
+            "forward": floats_of(steps, "forward_ns"),
         }
     ).sort_values("time")
     sized = pd.DataFrame(
         {
-            "time": column(events, "time_ns"),
-            "rank": rank_of(events),
-            "size": column(events, "value"),
+            "time": floats_of(events, "time_ns"),
+            "rank": ints_of(events, "rank"),
+            "size": floats_of(events, "value"),
         }
     ).sort_values("time")
     joined = pd.merge_asof(sized, timed, on="time", by="rank").dropna()

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 
 from cases.case import Recording
-from harness.diagnosers.features.arrays import floats, rank_of
+from harness.diagnosers.features.arrays import Columns, by_rank, floats_of, ints_of, rows_where
 
 PARTS = ("data_wait", "forward", "backward", "optimizer", "checkpoint")
 SPIKES = {"spike": "duration", "forward_spike": "forward", "gap_spike": "gap"}
 USUAL = 0.4  # quantile that is taken for a step in which nothing happened
 
 
-def step_metrics(run: Recording) -> pd.DataFrame:
-    """Return one row a rank; times are nanoseconds in a step. Step 0 is left out."""
-    frame = run.steps[run.steps["step"] > 0]
-    named = [f"{part}_ns" for part in ("duration", *PARTS)]
-    values = floats(frame, [*named, "tokens"])
-    values.columns = pd.Index(["duration", *PARTS, "tokens"])
-    values["gap"] = values["duration"] - values[list(PARTS)].fillna(0).sum(axis=1)
-    groups = values.groupby(rank_of(frame))
-    means = groups.mean()
-    usual = groups[list(SPIKES.values())].quantile(USUAL)
+def step_metrics(run: Recording, ranks: Sequence[int]) -> Columns:
+    """Return a number a rank; times are nanoseconds in a step. Step 0 is left out."""
+    table = later_steps(run)
+    values = {name: floats_of(table, f"{name}_ns") for name in ("duration", *PARTS)}
+    values["tokens"] = floats_of(table, "tokens")
+    values["gap"] = values["duration"] - sum(np.nan_to_num(values[name]) for name in PARTS)
+    groups = by_rank(table, ranks)
+    out = {name: groups.mean(column) for name, column in values.items()}
     for name, of in SPIKES.items():
-        means[name] = means[of] - usual[of]
-    return means
+        out[name] = out[of] - groups.quantile(values[of], USUAL)
+    return out
+
+
+def later_steps(run: Recording) -> pa.Table:
+    """Steps without step 0, which pays what a job pays once."""
+    table = run.arrow("steps")
+    return rows_where(table, ints_of(table, "step") > 0)
 
 
 def step_count(run: Recording) -> int:
     """How many steps were recorded (the spans of a rank's rows together)."""
-    if not len(run.steps):
+    table = run.arrow("steps")
+    rank = ints_of(table, "rank")
+    known = rank[rank >= 0]
+    if not len(known):
         return 0
-    first = run.steps[run.steps["rank"] == run.steps["rank"].min()]
-    return int(np.nan_to_num(floats(first, ["span"])["span"].to_numpy(), nan=1.0).sum())
+    return int(np.nan_to_num(floats_of(table, "span")[rank == known.min()], nan=1.0).sum())
 
 
 def mean_step_ns(run: Recording) -> float:
     """Mean duration of a step over all ranks, NaN where none was timed."""
-    frame = run.steps[run.steps["step"] > 0]
-    values = floats(frame, ["duration_ns", "span"])
-    values["span"] = values["span"].fillna(1)
-    values = values[values["duration_ns"].notna()]
-    total = float(values["span"].sum())
-    return float((values["duration_ns"] * values["span"]).sum()) / total if total else float("nan")
+    table = later_steps(run)
+    duration, span = floats_of(table, "duration_ns"), floats_of(table, "span")
+    timed = ~np.isnan(duration)
+    weights = np.nan_to_num(span[timed], nan=1.0)
+    total = float(weights.sum())
+    return float((duration[timed] * weights).sum()) / total if total else float("nan")

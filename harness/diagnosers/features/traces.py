@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cases.case import Recording
-from harness.diagnosers.features.arrays import Floats, column, ratio
+from harness.diagnosers.features.arrays import Flags, Floats, Groups, Ints, reduced
 
 # name -> (category, or "" for any; regular expression of names)
 COUNTED: dict[str, tuple[str, str]] = {
@@ -33,48 +33,57 @@ COUNTED: dict[str, tuple[str, str]] = {
     "pinned_copies": ("gpu_memcpy", "HtoD .Pinned"),
 }
 COLLECTIVE = "^nccl"
+TIMES = ("compute_time", "collective_time", "hidden_share", "exposed_time", "idle_share")
+NUMBERS = (*COUNTED, "kernels", *TIMES, "launch_call", "copy_time")
+KERNELS = ("kernel_most", "kernel_usual", "new_kernels")
+UNSEEN = (np.nan, 0.0)  # length and time of a name that a run lacks
 WEIGHTY = 0.03  # share of a rank's kernel time from which on a kernel's name is looked at
 
 
 def trace_numbers(run: Recording) -> dict[str, float]:
     """Return a number for each of `COUNTED`, and shares of time; means over traced ranks."""
     each = [_rank_numbers(run.trace(rank)) for rank in run.trace_ranks]
-    if not each:
-        return {}
-    frame = pd.DataFrame(each)
-    return {str(name): float(frame[name].mean()) for name in frame.columns}
+    names = each[0] if each else {}
+    return {name: reduced(np.array([one[name] for one in each]), np.mean) for name in names}
 
 
 def _rank_numbers(events: pd.DataFrame) -> dict[str, float]:
-    name, category = events["name"].astype("category"), events["category"].astype("category")
-    names = np.asarray(name.cat.categories, dtype=object)
-    name_code, cat_code = name.cat.codes.to_numpy(), category.cat.codes.to_numpy()
-    codes = {str(text): code for code, text in enumerate(category.cat.categories)}
+    name_code, names = _codes(events["name"])
+    cat_code, categories = _codes(events["category"])
+    codes = {text: code for code, text in enumerate(categories)}
+    # How many events there are of each name and category; those without a name come last.
+    pairs = np.where(name_code < 0, len(names), name_code) * (len(codes) + 1) + cat_code + 1
+    cells = (len(names) + 1) * (len(codes) + 1)
+    counts = np.bincount(pairs, minlength=cells).reshape(len(names) + 1, len(codes) + 1)
     out = {}
     for key, (kind, pattern) in COUNTED.items():
-        matching = matches(names, pattern)[name_code]
-        out[key] = float((matching & (cat_code == codes.get(kind, -2))).sum())
+        found = counts[matches(names, pattern), codes[kind] + 1].sum() if kind in codes else 0
+        out[key] = float(found)
     kernel = cat_code == codes.get("kernel", -2)
     joined = kernel & matches(names, COLLECTIVE)[name_code]
-    start, length = column(events, "start_ns"), column(events, "duration_ns")
+    start = events["start_ns"].to_numpy(np.float64)
+    length = events["duration_ns"].to_numpy(np.float64)
     out["kernels"] = float((kernel & ~joined).sum())
     out |= _times(start, length, kernel & ~joined, joined)
     launch = matches(names, "LaunchKernel")[name_code] & (cat_code == codes.get("cuda_runtime", -2))
-    out["launch_call"] = float(np.median(length[launch])) if launch.any() else np.nan
-    copied = cat_code == codes.get("gpu_memcpy", -2)
-    out["copy_time"] = float(length[copied].sum())
+    out["launch_call"] = reduced(length[launch], np.median)
+    out["copy_time"] = float(length[cat_code == codes.get("gpu_memcpy", -2)].sum())
     return out
 
 
-def matches(names: Floats | list[str], pattern: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _codes(column: pd.Series[Any]) -> tuple[Ints, list[str]]:
+    """A column of texts as numbers, -1 where there is none, and the texts."""
+    texts = column.astype("category").cat
+    return texts.codes.to_numpy().astype(np.int64), [str(text) for text in texts.categories]
+
+
+def matches(names: list[str], pattern: str) -> Flags:
     """Which names hold the pattern; one more element, False, for a missing name (code -1)."""
     search = re.compile(pattern).search
-    return np.array([bool(search(str(name))) for name in names] + [False])
+    return np.array([bool(search(name)) for name in names] + [False])
 
 
-def _times(
-    start: Floats, length: Floats, computing: np.ndarray, joined: np.ndarray
-) -> dict[str, float]:
+def _times(start: Floats, length: Floats, computing: Flags, joined: Flags) -> dict[str, float]:
     """Time of computing and collective kernels, and the share of the latter that is hidden."""
     out = {
         "compute_time": float(length[computing].sum()),
@@ -128,44 +137,49 @@ class Coverage:
 
 
 def kernel_growth(now: Recording, then: Recording) -> dict[str, float]:
-    """How lengths of kernels and operators of the same name compare with the reference's.
+    """How lengths of kernels of the same name compare with the reference's.
 
     `kernel_most` is the greatest growth of a name's 0.2 quantile among names of weight, over
     ranks the least; `kernel_usual` the median over names; `new_kernels` the share of kernel time
-    in names that the reference lacks; `operator_usual` the median growth of operators' medians.
+    in names that the reference lacks.
     """
     here, there = _lengths(now, "kernel"), _lengths(then, "kernel")
-    out = {"kernel_most": np.nan, "kernel_usual": np.nan, "new_kernels": np.nan}
-    if len(here) and len(there):
-        both = here.join(there.add_suffix("_then"), how="left")
-        total = float(both["took"].sum())
-        out["new_kernels"] = float(both["took"][both["low_then"].isna()].sum()) / total
-        growth = both["low"] / both["low_then"]
-        weighty = growth[both["took"] > WEIGHTY * total].dropna()
-        out["kernel_most"] = float(weighty.max()) if len(weighty) else np.nan
-        out["kernel_usual"] = float(growth.median())
-    ours, theirs = _lengths(now, "cpu_op"), _lengths(then, "cpu_op")
-    joint = ours.join(theirs.add_suffix("_then"), how="inner")
-    joint = joint[joint["low_then"] > 0]
-    out["operator_usual"] = float((joint["low"] / joint["low_then"]).median())
-    return out
+    if not here or not there:
+        return dict.fromkeys(KERNELS, np.nan)
+    took = np.array([took for _, took in here.values()])
+    growth = np.array([_over(low, there.get(name, UNSEEN)[0]) for name, (low, _) in here.items()])
+    new = np.array([name not in there for name in here])
+    return {
+        "kernel_most": reduced(growth[took > WEIGHTY * took.sum()], np.max),
+        "kernel_usual": reduced(growth, np.median),
+        "new_kernels": float(took[new].sum() / took.sum()),
+    }
 
 
-def _lengths(run: Recording, category: str) -> pd.DataFrame:
-    frames = []
+def operator_growth(now: Recording, then: Recording) -> dict[str, float]:
+    """The same of operators: `operator_usual` is the median over names that both runs have."""
+    here, there = _lengths(now, "cpu_op"), _lengths(then, "cpu_op")
+    both = [(low, there[name][0]) for name, (low, _) in here.items() if name in there]
+    growth = [_over(low, before) for low, before in both if before > 0]
+    return {"operator_usual": reduced(np.array(growth), np.median)}
+
+
+def _over(now: float, then: float) -> float:
+    return now / then if then else (np.inf if now else np.nan)
+
+
+def _lengths(run: Recording, category: str) -> dict[str, tuple[float, float]]:
+    """Name -> 0.2 quantile of its lengths, over ranks the least, and time of all of them."""
+    out: dict[str, tuple[float, float]] = {}
     for rank in run.trace_ranks:
         events = run.trace(rank)
-        own = events[events["category"] == category]
-        own = own[~own["name"].astype(str).str.startswith("nccl")]
-        groups = own.groupby("name", observed=True)["duration_ns"]
-        frames.append(pd.DataFrame({"low": groups.quantile(0.2), "took": groups.sum()}))
-    if not frames:
-        return pd.DataFrame({"low": [], "took": []})
-    both = pd.concat(frames)
-    by_name = both.groupby(level=0)
-    return pd.DataFrame({"low": by_name["low"].min(), "took": by_name["took"].sum()}).astype(float)
-
-
-def compared(now: Mapping[str, float], then: Mapping[str, float]) -> dict[str, float]:
-    """Ratios of the same numbers of two runs."""
-    return {name: ratio(now[name], then[name]) for name in now if name in then}
+        own = events[(events["category"] == category).to_numpy()]
+        code, names = _codes(own["name"])
+        length = own["duration_ns"].to_numpy(np.float64)
+        groups = Groups(code, len(names))
+        lows, sums = groups.quantile(length, 0.2).tolist(), groups.sum(length).tolist()
+        for name, low, took in zip(names, lows, sums, strict=True):
+            if not np.isnan(took) and not name.startswith("nccl"):
+                least, total = out.get(name, (np.inf, 0.0))
+                out[name] = (min(low, least), total + took)
+    return out

@@ -22,7 +22,7 @@ USUAL_VARIABLES = {"NCCL_DEBUG", "OMP_NUM_THREADS", "MASTER_ADDR", "MASTER_PORT"
 
 def spoken(run: Recording) -> dict[str, float]:
     """How many different lines match each pattern of `SPOKEN`."""
-    lines = set(run.logs["message"].dropna().astype(str))
+    lines = [line for line in run.arrow("logs")["message"].unique().to_pylist() if line is not None]
     return {
         name: float(sum(bool(re.search(pattern, line)) for line in lines))
         for name, pattern in SPOKEN.items()
