@@ -105,7 +105,11 @@ def ranking_metric(runs: Sequence[TrackedRun]) -> str:
 
 def why_apart(run: TrackedRun) -> str:
     """Say why a run may not be ranked; empty if it may."""
-    reasons = {"unsealed": not run.sealed, "unranked": not run.ranked}
+    reasons = {
+        "unsealed": not run.sealed,
+        "unranked": not run.ranked,
+        "supports no case": run.metrics.get("unsupported_rate", 0.0) >= 1.0,
+    }
     return ", ".join(name for name, holds in reasons.items() if holds)
 
 

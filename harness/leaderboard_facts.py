@@ -7,6 +7,7 @@ from collections.abc import Callable
 from harness.tracked import TrackedRun
 
 FEW = 3  # causes that are named as best and worst
+LEVELS = ("domain", "mechanism", "cause")
 KNOWN, TRUSTED = 0.5, 0.5  # recall from which a cause is known; precision below which it is not
 
 Column = Callable[[TrackedRun], str]
@@ -60,15 +61,24 @@ def facts(run: TrackedRun) -> tuple[str, str]:
     found = run.metrics
     said, silent = found.get("coverage", 0.0), found.get("abstention_rate", 0.0)
     closed, failed = found.get("unsupported_rate", 0.0), found.get("failed_rate", 0.0)
+    if closed >= 1.0:
+        return "Supports none of these cases.", "They lack what it reads, or are of another kind."
     first = (
         f"Answers {said:.0%} of the cases, abstains on {silent:.0%}, does not support"
         f" {closed:.0%}, fails on {failed:.0%}."
     )
     best = _causes(run, "recall", lambda value: value >= KNOWN, reverse=True)
     worst = _causes(run, "precision", lambda value: value < TRUSTED, reverse=False)
-    knows = f"Finds {best}" if best else "Finds no cause in half of its cases"
+    knows = f"finds {best}" if best else "finds no cause in half of its cases"
     doubt = f"; mostly wrong where it says {worst}" if worst else ""
-    return first, f"{knows}{doubt}."
+    return first, f"{_depth(run)}{knows}{doubt}."
+
+
+def _depth(run: TrackedRun) -> str:
+    """Say how deep its answers are right: of which share of faults it names which level."""
+    shares = {level: run.metrics.get(f"recall_{level}") for level in LEVELS}
+    known = [f"{level} of {value:.0%}" for level, value in shares.items() if value is not None]
+    return f"Right about the {', the '.join(known)} of faults; " if known else "It "
 
 
 def _causes(run: TrackedRun, metric: str, keep: Callable[[float], bool], *, reverse: bool) -> str:

@@ -67,20 +67,25 @@ def test_tied_if_the_interval_holds_the_leaders_value(
     assert (first.tied, second.tied) == (False, tied)
 
 
-def test_unsealed_and_unranked_stand_apart() -> None:
+def test_unsealed_unranked_and_unsupporting_ones_stand_apart() -> None:
     best = (0.9, 0.8, 1.0)
+    of_other_kinds = run("needs gpus", (0.0, 0.0, 0.0))
+    of_other_kinds.metrics["unsupported_rate"] = 1.0
     found = board(
         run("open", best, sealed="false"),
         run("retried", best, ranked="false"),
         run("both", (0.1, 0.0, 0.2), sealed="false", ranked="false"),
         run("fair", (0.1, 0.0, 0.2)),
+        of_other_kinds,
     )
     assert [(row.rank, row.run.diagnoser) for row in found.rows] == [(1, "fair")]
     assert [(row.rank, row.run.diagnoser, row.why) for row in found.apart] == [
         (None, "open", "unsealed"),
         (None, "retried", "unranked"),
         (None, "both", "unsealed, unranked"),
+        (None, "needs gpus", "supports no case"),
     ]
+    assert facts(of_other_kinds)[0] == "Supports none of these cases."
 
 
 def test_latest_run_counts_and_an_unsealed_one_does_not_replace_it() -> None:
@@ -204,14 +209,18 @@ def test_facts_come_from_the_figures_of_the_run() -> None:
         "recall_of_other_inference": 1.0, "recall_of_gpu_noisy_neighbor": 0.4,
         "precision_of_slow_link": 0.9, "precision_of_power_cap": 0.1,
         "precision_of_power_cap_applicable": 0.0,
+        "recall_domain": 0.31, "recall_mechanism": 0.2, "recall_cause": 0.1,
     }  # fmt: skip
     told = facts(TrackedRun("id", "mine", 0, {}, metrics))
     assert told == (
         "Answers 50% of the cases, abstains on 25%, does not support 20%, fails on 5%.",
-        "Finds slow_link (recall 0.75), power_cap (recall 0.50);"
+        "Right about the domain of 31%, the mechanism of 20%, the cause of 10% of faults;"
+        " finds slow_link (recall 0.75), power_cap (recall 0.50);"
         " mostly wrong where it says power_cap (precision 0.10).",
     )
-    assert facts(TrackedRun("id", "mute", 0, {}, {}))[1] == "Finds no cause in half of its cases."
+    assert (
+        facts(TrackedRun("id", "mute", 0, {}, {}))[1] == "It finds no cause in half of its cases."
+    )
 
 
 def test_time_tokens_and_cost_are_shown_where_they_are_known() -> None:
