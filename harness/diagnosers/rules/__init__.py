@@ -8,18 +8,15 @@ numbers by documented formulas (`harness.diagnosers.features`), cited as SQL. Se
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import pandas as pd
 
 from cases.case import Case
-from cases.errors import QueryError
 from cases.schema import Diagnosis, Evidence, Finding, RuledOut
 from harness.diagnosers.features.facts import Facts
+from harness.diagnosers.rules.fleets import diagnose_fleet
 from harness.diagnosers.rules.missing import candidates, missing_signals
 from harness.diagnosers.rules.order import rules_for
 from harness.diagnosers.rules.place import place
-from harness.diagnosers.rules.queries import SLOWDOWN, query_of
+from harness.diagnosers.rules.queries import SLOWDOWN, number, query_of
 from harness.diagnosers.rules.rule import Rule
 
 SLOWER = 1.04  # on machines of one's own
@@ -30,7 +27,7 @@ AGREED = 0.05  # relative tolerance of a number that is cited
 def diagnose(case: Case) -> Diagnosis:
     """Answer by the first rule that holds."""
     if case.info.kind == "fleet":
-        return Diagnosis(verdict="abstain", confidence=0.3)  # no rule knows fleets
+        return diagnose_fleet(case)
     facts = Facts(case)
     if case.reference is not None and not facts["slowdown"] > slower_than(facts):
         return Diagnosis(verdict="healthy", confidence=0.95)
@@ -82,12 +79,3 @@ def cite(facts: Facts, rule: Rule) -> tuple[Evidence, ...]:
         for fact, sql, value in stated
         if math.isfinite(value)
     )
-
-
-def number(case: Case, sql: str) -> float:
-    """The query's one number, NaN where it has none."""
-    try:
-        value: Any = case.sql(sql).iat[0, 0]
-    except QueryError:  # nothing to divide by, say
-        return math.nan
-    return math.nan if pd.isna(value) else float(value)

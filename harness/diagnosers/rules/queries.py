@@ -5,6 +5,13 @@ A metric is a SELECT of `place` and `v`, one row a rank (or host); `{run}` is ""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import pandas as pd
+
+from cases.case import Case
+from cases.errors import QueryError
 from harness.diagnosers.features.metrics import METRICS
 
 STEPS = "(SELECT count(DISTINCT step) FROM {run}steps)"
@@ -228,3 +235,12 @@ def _of_ranks(inner: str, reduce: str, unit: str, compared: bool) -> str:
         "step": f"(here.v - there.v) / {STEP_NS.format(run='reference.')}",
     }[unit]
     return f"SELECT {reduce}({change}) FROM ({now}) AS here JOIN ({then}) AS there USING (place)"
+
+
+def number(case: Case, sql: str) -> float:
+    """The query's one number, NaN where it has none."""
+    try:
+        value: Any = case.sql(sql).iat[0, 0]
+    except QueryError:  # nothing to divide by, say
+        return math.nan
+    return math.nan if pd.isna(value) else float(value)
