@@ -25,7 +25,7 @@ setup: $(VENV)/.base ## Install the command with MLflow into .venv (no torch)
 
 setup-dev: $(VENV)/.dev ## Install what recording, tests and checks need (torch for CPU included)
 
-demo: $(VENV)/.base ## Run the reference diagnosers on the shipped cases and walk through one
+demo: $(VENV)/.base ## Run the reference diagnosers on the shipped cases and walk through two
 	@$(BIN)/python -m harness.demo
 
 test: $(VENV)/.dev ## Set up what the tests need and run them

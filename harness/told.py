@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.demo import place
 from harness.results import Answer
+from harness.walks import place
 from scorers import Label, Tree
 from scorers.inputs import check
 from scorers.lineage import Lineage
