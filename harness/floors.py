@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from cases.bundle import Suite
+from cases.case import Case
+from cases.schema import Diagnosis
 from harness.diagnosers import DIAGNOSERS, FLOORS
 from harness.diagnosers.prior import Prior
 from scorers import Label, Response, Scores
@@ -26,15 +30,21 @@ def train_prior(labels: Sequence[Label], seed: int) -> Prior:
     )
 
 
-def floor_responses(name: str, suite: Suite, prior: Prior) -> dict[str, Response]:
-    """Answer every case of a suite as the floor `name` does in the sandbox."""
+def floor_responses(suite: Suite, prior: Prior) -> dict[str, dict[str, Response]]:
+    """Answer every case of a suite as each floor does in the sandbox: floor -> case -> answer."""
+    floors = {name: _diagnose(name, prior) for name in FLOORS}
+    responses: dict[str, dict[str, Response]] = {name: {} for name in FLOORS}
+    for case_id in suite.case_ids:
+        case = suite.case(case_id)
+        for name, diagnose in floors.items():
+            responses[name][case_id] = Response(case_id, "ok", diagnose(case), None)
+    return responses
+
+
+def _diagnose(name: str, prior: Prior) -> Callable[[Case], Diagnosis]:
     bundled = DIAGNOSERS[name]
-    diagnose = getattr(importlib.import_module(bundled.module), bundled.function)
-    extra = {"settings": prior} if bundled.settings else {}
-    return {
-        case_id: Response(case_id, "ok", diagnose(suite.case(case_id), **extra), None)
-        for case_id in suite.case_ids
-    }
+    diagnose: Any = getattr(importlib.import_module(bundled.module), bundled.function)
+    return partial(diagnose, settings=prior) if bundled.settings else diagnose
 
 
 def score_floors(
@@ -46,7 +56,8 @@ def score_floors(
         judged: Scores responses as those of any diagnoser are scored.
     """
     prior = train_prior(labels, TABLE_SEED)
-    scored = {name: judged(floor_responses(name, suite, prior)) for name in FLOORS}
+    responses = floor_responses(suite, prior)
+    scored = {name: judged(given) for name, given in responses.items()}
     return {
         name: {metric.name: metric.value for metric in scores.metrics.values()}
         for name, scores in scored.items()

@@ -253,7 +253,8 @@ def _experiment(client: Any, suite: str) -> str:
 
 def _log_params(client: Any, run_id: str, params: dict[str, str], known: dict[str, str]) -> None:
     """Send the parameters that are not `known`: MLflow refuses to change one."""
-    entries = [_mlflow().entities.Param(*pair) for pair in params.items() if pair[0] not in known]
+    param = _mlflow().entities.Param
+    entries = [param(*pair) for pair in params.items() if pair[0] not in known]
     for start in range(0, len(entries), _BATCH):
         client.log_batch(run_id, params=entries[start : start + _BATCH])
 
@@ -264,7 +265,8 @@ def _log_metrics(
     """Send what differs from `known`: MLflow keeps a history of every value it is sent."""
     now_ms = time.time_ns() // 1_000_000
     new = [pair for pair in metrics.items() if known.get(pair[0]) != pair[1]]
-    entries = [_mlflow().entities.Metric(*pair, now_ms, 0) for pair in new]
+    metric = _mlflow().entities.Metric
+    entries = [metric(*pair, now_ms, 0) for pair in new]
     for start in range(0, len(entries), _BATCH):
         client.log_batch(run_id, metrics=entries[start : start + _BATCH])
 

@@ -27,10 +27,17 @@ def public_code_files() -> Iterator[tuple[Path, Path]]:
     roots = [CASES, *(HARNESS / part for part in HARNESS_PARTS)]
     for root in roots:
         base = CASES.parent if root == CASES else HARNESS.parent
-        for path in sorted([root] if root.is_file() else root.rglob("*")):
-            place = path.relative_to(base)
-            if path.is_file() and not DATA_FOLDERS & set(place.parts) and path.name not in PRIVATE:
-                yield path, place
+        yield from ((path, path.relative_to(base)) for path in _code_below(root))
+
+
+def _code_below(path: Path) -> Iterator[Path]:
+    """Yield the file itself, or all files of a folder; cases and labels are not even listed."""
+    if path.is_file():
+        if path.name not in PRIVATE:
+            yield path
+    elif path.name not in DATA_FOLDERS:
+        for inner in sorted(path.iterdir()):
+            yield from _code_below(inner)
 
 
 def copy_public_code(folder: Path) -> None:
