@@ -116,6 +116,8 @@ class Group:
         verdict = counterfactual.judge(seconds, len(injections))
         if isinstance(verdict, str):
             return verdict
+        if not all(isinstance(injections[i], InjectedFault) for i in verdict.faults):
+            return f"what should cost nothing is no decoy here: {verdict.joint}"
         job, run = self._recorded(number, injections)
         # A faulty recording is held against its twin, a healthy one against its reference.
         against = self._twin_seconds if verdict.faults else self.reference[1]

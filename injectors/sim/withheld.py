@@ -128,9 +128,8 @@ def congestion_mark_only(run: RunData) -> RunData:
 
 
 def unlogged_preemptions(run: RunData) -> RunData:
-    """What was asked and answered; batches, queues and times of single requests have to go."""
-    times = ("scheduled_ns", "first_token_ns", "preemptions", "cached_tokens", "finished_ns")
-    return without(_whole(run, ("requests", "runtime")), {"requests": times})
+    """Walls alone: batches and queues would tell, and so does when clients ask again."""
+    return without(_whole(run, ()), {"steps": ("tokens",)})
 
 
 def no_baseline_single_gpu(run: RunData) -> RunData:
@@ -142,8 +141,11 @@ def no_baseline_single_gpu(run: RunData) -> RunData:
 
 
 def everything_changed_together(run: RunData) -> RunData:
-    """Walls, loads and counts: kernels, transports and their times are what a change shows in."""
-    return without(_whole(run, ("collectives", "loader", "runtime")), COLLECTIVE_TIMES)
+    """Walls, loads and counts: kernels, transports and their times are what a change shows in.
+
+    Workers fetch when a step lets them, which is another time where ranks wait in collectives.
+    """
+    return without(_whole(run, ("collectives", "runtime")), COLLECTIVE_TIMES)
 
 
 PATTERNS: Mapping[str, Pattern] = {

@@ -126,6 +126,8 @@ LEFT = {
     "coarse_microbatch_timers": {"steps", "collectives", "runtime", "logs"},
     "unaligned_clocks": {"steps", "collectives", "logs"},
     "congestion_mark_only": {"steps", "collectives", "network", "runtime", "logs"},
+    "unlogged_preemptions": {"steps"},
+    "everything_changed_together": {"steps", "collectives", "runtime"},
 }
 
 
