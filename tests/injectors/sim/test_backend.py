@@ -152,6 +152,15 @@ def test_what_lies_between_is_refused_with_its_numbers() -> None:
     assert [*found.refused] == ["small/slow/nothing"]
 
 
+def test_a_decoy_that_costs_something_is_refused() -> None:
+    arms = {"starved": {"decoy": "hidden_slow_read", "parameters": {"megabytes_per_s": 2}}}
+    job = {"workload": "vision", "parameters": {"micro_batch": 96, "workers": 2}, "arms": arms}
+    found = group(**job, cases=[{"arm": "healthy"}, {"arm": "starved"}]).make()
+    assert len(found.cases) == 1
+    (reason,) = found.refused.values()
+    assert reason.startswith("what should cost nothing is no decoy here: ratio ")
+
+
 def test_an_audit_has_no_reference_and_looked_for_headroom() -> None:
     (case,) = group(question="audit").make().cases
     assert case.reference is None
