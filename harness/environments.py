@@ -20,7 +20,7 @@ import venv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib.metadata import distributions
 from pathlib import Path
 
 from cases.bundle import cache_folder
@@ -128,7 +128,7 @@ def _alone(path: Path) -> Iterator[None]:
 def _make(environment: Environment, progress: Progress) -> None:
     packages = len(PINNED.findall(environment.tool.lock.read_text()))
     progress("making the environment", 0, packages)
-    pip_here = find_spec("pip") is not None
+    pip_here = any(distributions(name="pip"))  # find_spec lets setuptools meddle with distutils
     venv.create(environment.folder, with_pip=not pip_here)
     command = [*_pip(environment, pip_here), *INSTALL, "--requirement", str(environment.tool.lock)]
     said: list[str] = []

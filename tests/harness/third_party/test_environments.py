@@ -99,7 +99,7 @@ def test_offline_or_with_other_content_it_says_so_and_leaves_nothing_valid(
 ) -> None:
     """A real pip: once without an index, once given a package that has another hash."""
     if not pip_here:
-        monkeypatch.setattr(environments, "find_spec", lambda name: None)
+        monkeypatch.setattr(environments, "distributions", lambda name: iter(()))
     lock = tmp_path / "requirements.txt"
     wanted = lock_hash or "1" * 64
     lock.write_text(f"gpu-idle==0.1.0 --hash=sha256:{wanted}\n")
