@@ -69,16 +69,19 @@ def facts(run: TrackedRun) -> tuple[str, str]:
     )
     best = _causes(run, "recall", lambda value: value >= KNOWN, reverse=True)
     worst = _causes(run, "precision", lambda value: value < TRUSTED, reverse=False)
-    knows = f"finds {best}" if best else "finds no cause in half of its cases"
+    told = any(name.startswith("recall_of_") and "_of_other_" not in name for name in found)
+    none = "finds no cause in half of its cases" if told else "no cause has cases enough to be told"
+    knows = f"finds {best}" if best else none
     doubt = f"; mostly wrong where it says {worst}" if worst else ""
-    return first, f"{_depth(run)}{knows}{doubt}."
+    second = f"{_depth(run)}{knows}{doubt}."
+    return first, second[0].upper() + second[1:]
 
 
 def _depth(run: TrackedRun) -> str:
     """Say how deep its answers are right: of which share of faults it names which level."""
     shares = {level: run.metrics.get(f"recall_{level}") for level in LEVELS}
     known = [f"{level} of {value:.0%}" for level, value in shares.items() if value is not None]
-    return f"Right about the {', the '.join(known)} of faults; " if known else "It "
+    return f"Right about the {', the '.join(known)} of faults; " if known else ""
 
 
 def _causes(run: TrackedRun, metric: str, keep: Callable[[float], bool], *, reverse: bool) -> str:

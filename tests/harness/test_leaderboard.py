@@ -218,8 +218,12 @@ def test_facts_come_from_the_figures_of_the_run() -> None:
         " finds slow_link (recall 0.75), power_cap (recall 0.50);"
         " mostly wrong where it says power_cap (precision 0.10).",
     )
-    assert (
-        facts(TrackedRun("id", "mute", 0, {}, {}))[1] == "It finds no cause in half of its cases."
+    mute = {"recall_of_slow_link": 0.0}
+    said = facts(TrackedRun("id", "mute", 0, {}, mute))[1]
+    assert said == "Finds no cause in half of its cases."
+    few = {"recall_of_other_inference": 1.0, "recall_cause": 0.97}
+    assert facts(TrackedRun("id", "few", 0, {}, few))[1] == (
+        "Right about the cause of 97% of faults; no cause has cases enough to be told."
     )
 
 
