@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cases.schema import SCOPE_FIELDS, Locus
 from harness.results import Answer
-from harness.walks import place
 from scorers import Label, Tree
 from scorers.inputs import check
 from scorers.lineage import Lineage
@@ -122,3 +122,15 @@ def _blamed(document: dict[str, Any]) -> str:
 
 def _judged(one: dict[str, Any]) -> str:
     return f"{one['status']}, {one['kind']}" if one["kind"] else str(one["status"])
+
+
+def place(locus: Locus | None) -> str:
+    """Name a place, such as `rank 1`.
+
+    >>> place(Locus(scope="rank", ranks=(1,))), place(Locus(scope="job"))
+    ('rank 1', 'job')
+    """
+    if locus is None:
+        return "no place"
+    names = getattr(locus, SCOPE_FIELDS.get(locus.scope, ""), ())
+    return " ".join([locus.scope, *map(str, names)])

@@ -18,7 +18,8 @@ from harness.cli import cli
 from harness.diagnosers.third_party import TOOLS
 from harness.environments import environment_of, install
 from harness.judge import load_labels
-from harness.walks import case_of, compare, growth, introduce, place
+from harness.told import place
+from harness.walks import case_of, compare, growth, introduce
 
 NAMES = ("fournex", "datapath-doctor")  # small enough to be installed on the way
 CAUSE, WORKLOAD, RANKS = "worker_respawn_each_epoch", "recommender", 16

@@ -11,10 +11,11 @@ import click
 from cases.bundle import Suite
 from cases.case import Case
 from cases.errors import InputError
-from cases.schema import SCOPE_FIELDS, Fault, Finding, Locus, Scope
+from cases.schema import Fault, Finding, Locus, Scope
 from cases.taxonomy import Taxonomy
 from harness.judge import load_labels
 from harness.step_time import slowdown
+from harness.told import place
 from scorers import Label
 from scorers.judging import judge
 
@@ -117,15 +118,3 @@ def score(finding: Finding, label: Label) -> str:
     judgement = judge([finding], label, Taxonomy.load())
     kind: Any = judgement.kinds[0]
     return judgement.buckets[0] + (f" ({kind})" if kind else "")
-
-
-def place(locus: Locus | None) -> str:
-    """Name a place, such as `rank 1`.
-
-    >>> place(Locus(scope="rank", ranks=(1,))), place(Locus(scope="job"))
-    ('rank 1', 'job')
-    """
-    if locus is None:
-        return "no place"
-    names = getattr(locus, SCOPE_FIELDS.get(locus.scope, ""), ())
-    return " ".join([locus.scope, *map(str, names)])

@@ -8,11 +8,11 @@ import pytest
 
 from cases.bundle import PACKAGED, Suite
 from cases.taxonomy import Taxonomy
-from harness.diagnosers.rules import diagnose, number
+from harness.diagnosers.rules import diagnose
 from harness.diagnosers.rules.audits import AUDITS
 from harness.diagnosers.rules.missing import candidates, missing_signals
 from harness.diagnosers.rules.order import ON_CORES, SERVERS, TRAINING
-from harness.diagnosers.rules.queries import query_of
+from harness.diagnosers.rules.queries import number, query_of
 from harness.judge import load_labels
 from scorers import Label
 

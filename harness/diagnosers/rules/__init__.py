@@ -7,8 +7,6 @@ numbers by documented formulas (`harness.diagnosers.features`), cited as SQL. Se
 
 from __future__ import annotations
 
-import math
-
 from cases.case import Case
 from cases.schema import Diagnosis, Evidence, Finding, RuledOut
 from harness.diagnosers.features.facts import Facts
@@ -16,7 +14,7 @@ from harness.diagnosers.rules.fleets import diagnose_fleet
 from harness.diagnosers.rules.missing import candidates, missing_signals
 from harness.diagnosers.rules.order import rules_for
 from harness.diagnosers.rules.place import place
-from harness.diagnosers.rules.queries import SLOWDOWN, number, query_of
+from harness.diagnosers.rules.queries import SLOWDOWN, cited, query_of
 from harness.diagnosers.rules.rule import Rule
 
 SLOWER = 1.04  # on machines of one's own
@@ -73,9 +71,4 @@ def cite(facts: Facts, rule: Rule) -> tuple[Evidence, ...]:
     queries = [(fact, sql) for fact, sql in found if sql]
     if compared:
         queries.append(("slowdown", SLOWDOWN))
-    stated = [(fact, sql, number(facts.case, sql)) for fact, sql in queries]
-    return tuple(
-        Evidence(sql=" ".join(sql.split()), value=value, tolerance=AGREED, says=fact)
-        for fact, sql, value in stated
-        if math.isfinite(value)
-    )
+    return cited(facts.case, ((fact, " ".join(sql.split())) for fact, sql in queries), AGREED)

@@ -6,12 +6,14 @@ A metric is a SELECT of `place` and `v`, one row a rank (or host); `{run}` is ""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
 from cases.case import Case
 from cases.errors import QueryError
+from cases.schema import Evidence
 from harness.diagnosers.features.metrics import METRICS
 
 STEPS = "(SELECT count(DISTINCT step) FROM {run}steps)"
@@ -235,6 +237,16 @@ def _of_ranks(inner: str, reduce: str, unit: str, compared: bool) -> str:
         "step": f"(here.v - there.v) / {STEP_NS.format(run='reference.')}",
     }[unit]
     return f"SELECT {reduce}({change}) FROM ({now}) AS here JOIN ({then}) AS there USING (place)"
+
+
+def cited(case: Case, queries: Iterable[tuple[str, str]], tolerance: float) -> tuple[Evidence, ...]:
+    """What queries say (`says`, SQL), each with the number that it gives here, if it gives one."""
+    stated = [(says, sql, number(case, sql)) for says, sql in queries]
+    return tuple(
+        Evidence(sql=sql, value=value, tolerance=tolerance, says=says)
+        for says, sql, value in stated
+        if math.isfinite(value)
+    )
 
 
 def number(case: Case, sql: str) -> float:

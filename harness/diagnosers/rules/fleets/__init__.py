@@ -6,19 +6,17 @@ asked where what it lengthens grew, and whether its signs are there. See docs/ru
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from cases.case import Case
-from cases.schema import Diagnosis, Evidence, Finding, Locus, RuledOut
+from cases.schema import Diagnosis, Finding, Locus, RuledOut
 from harness.diagnosers.rules.fleets.causes import CAUSES, FleetCause, State, facts_of
 from harness.diagnosers.rules.fleets.jobs import Fleet
 from harness.diagnosers.rules.fleets.queries import query_of, says
 from harness.diagnosers.rules.fleets.search import Search, Segment
-from harness.diagnosers.rules.queries import number
+from harness.diagnosers.rules.queries import cited
 
 AGREED = 0.02  # relative tolerance of a number that is cited: less than any loss that is blamed
 SURE = 0.95  # no case of train or dev was answered wrongly; there may be causes that are not listed
@@ -74,21 +72,14 @@ def blame(search: Search, case: Case, found: Suspect) -> Diagnosis:
     segment = found.segments[0]
     alone = len(found.segments) == 1  # else columns that came together: the cause is known alone
     sure = SURE if found.state == "shown" and alone else LESS_SURE
+    cites = ("slowdown", *found.cause.cites)
+    queries = ((says(fact), query_of(fact, segment)) for fact in cites)
     finding = Finding(
         cause=found.cause.name,
         locus=Locus(scope="segment", segment=dict(segment.values)) if alone else None,
         confidence=sure,
         lost_fraction=1 - 1 / search.slowdown(segment),
-        evidence=tuple(cite(case, segment, ("slowdown", *found.cause.cites))),
+        evidence=cited(case, queries, AGREED),
         ruled_out=tuple(RuledOut(cause=cause, why=why) for cause, why in found.cause.rivals),
     )
     return Diagnosis(verdict="faulty", findings=(finding,), confidence=sure)
-
-
-def cite(case: Case, segment: Segment, facts: tuple[str, ...]) -> Iterator[Evidence]:
-    """Facts as queries, each with the number that it gives here."""
-    for fact in facts:
-        sql = query_of(fact, segment)
-        value = number(case, sql)
-        if math.isfinite(value):
-            yield Evidence(sql=sql, value=value, tolerance=AGREED, says=says(fact))

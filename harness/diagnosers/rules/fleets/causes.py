@@ -100,6 +100,7 @@ COLUMNS = {
     "hot": ("event_reasons", "temperature_c"),
     "lanes": ("pcie_width",),
 }
+PARTS = ("computing", "communicating", "copying", "waiting")  # facts that are shares of a step
 _COMPUTES = (Sign("computing", MOST), Sign("slower_clock", CHANGED, least=False))
 _AT_ITS_CLOCK = ("thermal_throttle", "clocks are what they were")
 _CLOCKED = Sign("slower_clock", CHANGED)
@@ -219,13 +220,7 @@ def facts_of(search: Search, segment: Segment) -> dict[str, float]:
     """What a segment's jobs differ by from others, each compared with jobs alike."""
     fleet = search.fleet
     step = search.change(fleet.growth("step_ns"), segment)
-    parts = {
-        "computing": "compute_ns",
-        "communicating": "communication_ns",
-        "copying": "copy_ns",
-        "waiting": "data_wait_ns",
-    }
-    logs = {
+    differing = {
         "slower_clock": "sm_clock_mhz",
         "tensor_work": "tensor_work",
         "recompiles": "recompiles",
@@ -236,6 +231,6 @@ def facts_of(search: Search, segment: Segment) -> dict[str, float]:
         "hot": "hot",
         "lanes": "pcie_width",
     }
-    shares = {f: search.change(fleet.growth(c), segment) / step for f, c in parts.items()}
-    facts = {fact: search.change(fleet.compared(c).now, segment) for fact, c in logs.items()}
+    shares = {f: search.change(fleet.growth(COLUMNS[f][0]), segment) / step for f in PARTS}
+    facts = {fact: search.change(fleet.compared(c).now, segment) for fact, c in differing.items()}
     return {**shares, **facts, "slower_clock": -facts["slower_clock"]}

@@ -15,16 +15,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cases.case import Case, Recording
+from harness.diagnosers.features.arrays import Floats, Groups, floats_of
+from harness.diagnosers.features.devices import HOT_BITS
 
-Values = NDArray[np.float64]
-Numbers = NDArray[np.integer[Any]]
 Members = NDArray[np.bool_]
 Names = NDArray[np.object_]
 
 ALIKE = ("model", "config", "gpu_model", "ranks", "batch_size", "input_size")
 NAMES = (*ALIKE, "driver", "nccl", "framework", "image", "storage", "machine", "gpu_serial")
 DIFFERENCES = ("recompiles", "hot")  # most jobs have none of these: no ratio can be taken
-HOT_BITS = 32 | 64  # NVML's software and hardware thermal slowdown
 
 
 class Jobs:
@@ -43,7 +42,7 @@ class Jobs:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    def numbers(self, name: str) -> Values:
+    def numbers(self, name: str) -> Floats:
         """A column, or what is derived of some; NaN where it is null."""
         if name == "seconds":  # killed jobs report no step, but how far they came is known
             return self.numbers("duration_ns") / self.numbers("steps") / 1e9
@@ -58,7 +57,7 @@ class Jobs:
             bits = self.numbers("event_reasons")
             set_ = np.nan_to_num(bits).astype(np.int64) & HOT_BITS > 0
             return np.where(np.isnan(bits), np.nan, set_.astype(float))
-        return self._table[name].cast(pa.float64()).to_numpy()
+        return floats_of(self._table, name)
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,9 @@ class Compared:
             known but how cards differ.
     """
 
-    now: Values
-    past: Values
-    doubt: Values
+    now: Floats
+    past: Floats
+    doubt: Floats
 
 
 class Fleet:
@@ -84,7 +83,8 @@ class Fleet:
         assert case.reference is not None
         self.now, self.past = Jobs(case), Jobs(case.reference)
         keys = [pd.DataFrame({c: jobs.names[c] for c in ALIKE}) for jobs in (self.now, self.past)]
-        kinds = pd.concat(keys).groupby(list(ALIKE), sort=False).ngroup().to_numpy()
+        groups = pd.concat(keys).groupby(list(ALIKE), sort=False).ngroup()
+        kinds = groups.to_numpy().astype(np.int64)
         self._kinds, self._past_kinds = kinds[: len(self.now)], kinds[len(self.now) :]
         units, codes = np.unique(
             np.concatenate([self.now.units, self.past.units]).astype(str), return_inverse=True
@@ -100,7 +100,7 @@ class Fleet:
             self._known[name] = self._compare(name)
         return self._known[name]
 
-    def growth(self, part: str) -> Values:
+    def growth(self, part: str) -> Floats:
         """How much a part of the step grew, as a share of the usual step."""
         grown = self.now.numbers(part) - self._usual(part)[self._kinds]
         return grown / self._usual("step_ns")[self._kinds]
@@ -112,18 +112,19 @@ class Fleet:
         offset, doubt = self._offsets(past)
         return Compared(now - offset[self.units], past - offset[self._past_units], doubt)
 
-    def _usual(self, name: str) -> Values:
+    def _usual(self, name: str) -> Floats:
         """Mean over the reference's jobs of each kind; NaN where there were none."""
         count = 1 + max(self._kinds.max(initial=0), self._past_kinds.max(initial=0))
-        return _means(self.past.numbers(name), self._past_kinds, int(count))[0]
+        return Groups(self._past_kinds, int(count)).mean(self.past.numbers(name))
 
-    def _offsets(self, past: Values) -> tuple[Values, Values]:
+    def _offsets(self, past: Floats) -> tuple[Floats, Floats]:
         """Best prediction of each unit's offset, and the variance that remains.
 
         Random effects: a unit's mean is shrunk by what its jobs' noise may have made. Cards differ
         more than machines do, whose jobs go with the slowest of several.
         """
-        mean, jobs = _means(past, self._past_units, len(self._shared))
+        units = Groups(self._past_units, len(self._shared))
+        mean, jobs = units.mean(past), np.nan_to_num(units.sum(~np.isnan(past)))
         seen = jobs > 0
         within = float(np.nanvar(past - mean[self._past_units])) if seen.any() else 0.0
         noise = within / np.maximum(jobs, 1)
@@ -136,20 +137,12 @@ class Fleet:
         return np.where(seen, trust * np.nan_to_num(mean), 0.0), between * (1 - trust)
 
 
-def _means(values: Values, codes: Numbers, count: int) -> tuple[Values, Values]:
-    """Mean of each code's known values, NaN where there are none, and how many they are."""
-    known = np.isfinite(values)
-    jobs = np.bincount(codes[known], minlength=count).astype(float)
-    sums = np.bincount(codes[known], values[known], count)
-    return np.where(jobs > 0, sums / np.maximum(jobs, 1), np.nan), jobs
-
-
-def _log_ratio(own: Values, usual: Values) -> Values:
+def _log_ratio(own: Floats, usual: Floats) -> Floats:
     positive = (own > 0) & (usual > 0)
     return np.log(np.where(positive, own, np.nan) / np.where(positive, usual, np.nan))
 
 
-def _difference(own: Values, usual: Values) -> Values:
+def _difference(own: Floats, usual: Floats) -> Floats:
     return own - usual
 
 

@@ -6,7 +6,8 @@ is on neither side.
 
 from __future__ import annotations
 
-from harness.diagnosers.rules.fleets.jobs import ALIKE, HOT_BITS
+from harness.diagnosers.features.devices import HOT_BITS
+from harness.diagnosers.rules.fleets.jobs import ALIKE
 from harness.diagnosers.rules.fleets.search import Segment
 
 # Fact -> what of a job it is of, and what that says.

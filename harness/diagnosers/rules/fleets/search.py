@@ -11,7 +11,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from harness.diagnosers.rules.fleets.jobs import Compared, Fleet, Members, Values
+from harness.diagnosers.features.arrays import Floats, reduced
+from harness.diagnosers.rules.fleets.jobs import Compared, Fleet, Members
 
 CHANGES = ("driver", "nccl", "framework", "image", "storage")  # what is rolled out or replaced
 CONTEXTS = ("config", "model", "gpu_model", "ranks")  # which of a change's jobs may feel it
@@ -106,7 +107,7 @@ class Search:
         """Seconds a step over what jobs alike took, inside over outside; each job counts once."""
         return self._longer(segment.jobs) / self._longer(segment.others)
 
-    def change(self, values: Values, segment: Segment) -> float:
+    def change(self, values: Floats, segment: Segment) -> float:
         """Mean inside less mean outside; NaN if either is unknown."""
         return _mean(values[segment.jobs]) - _mean(values[segment.others])
 
@@ -152,7 +153,7 @@ class Search:
         jobs = np.bincount(self.fleet.units[inside], minlength=len(compared.doubt)) / inside.sum()
         return float(difference / math.sqrt(max(noise + float(jobs**2 @ compared.doubt), 1e-18)))
 
-    def _by_itself(self, values: Values, machine: Segment) -> bool:
+    def _by_itself(self, values: Floats, machine: Segment) -> bool:
         """Whether a machine differs by itself, and not only by the one card that differs most."""
         serials = self.fleet.now.names["gpu_serial"]
         alone = machine.jobs & ~self.fleet.now.shared & np.isfinite(values)
@@ -165,7 +166,7 @@ class Search:
         return bool((_mean(values[rest]) - outside) / whole > HALF)
 
 
-def _typical(values: Values, segment: Segment) -> bool:
+def _typical(values: Floats, segment: Segment) -> bool:
     """Whether half of the segment's jobs differ by half of what their mean differs by."""
     known = np.isfinite(values)
     inside, outside = values[segment.jobs & known], values[segment.others & known]
@@ -175,7 +176,7 @@ def _typical(values: Values, segment: Segment) -> bool:
     return between > HALF * float(inside.mean() - outside.mean())
 
 
-def _gain(values: Values, jobs: Members) -> float:
+def _gain(values: Floats, jobs: Members) -> float:
     """Log likelihood that a mean of its own for a segment adds, of normal noise of unknown size."""
     known = np.isfinite(values)
     values, jobs = values[known], jobs[known]
@@ -184,6 +185,5 @@ def _gain(values: Values, jobs: Members) -> float:
     return 0.5 * len(values) * math.log(before / max(after, 1e-12 * before)) if before else 0.0
 
 
-def _mean(values: Values) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else math.nan
+def _mean(values: Floats) -> float:
+    return reduced(values, np.mean)
