@@ -206,6 +206,26 @@ def test_machine_that_was_always_slow_is_no_change() -> None:
     assert diagnose_fleet(case).verdict == "healthy"
 
 
+@pytest.mark.parametrize("blank", ["steps", "duration_ns"])
+def test_where_nobody_knows_how_long_steps_take_it_abstains(blank: str) -> None:
+    said = answer(fleet_of(2), (blank,))
+    assert said.verdict == "abstain"
+    assert said.missing_signals == ("jobs.duration_ns", "jobs.steps")
+
+
+@pytest.mark.parametrize("empty", ["now", "past"])
+def test_without_jobs_of_both_periods_it_abstains(empty: str) -> None:
+    jobs = {period: ended(fleet_of(1), ()) for period in ("now", "past")}
+    jobs[empty] = jobs[empty].iloc[:0]
+    assert diagnose_fleet(MadeFleet(jobs["now"], jobs["past"])).verdict == "abstain"
+
+
+def test_without_an_earlier_period_it_abstains() -> None:
+    case = case_of(fleet_of(2))
+    case.reference = None
+    assert diagnose_fleet(case).verdict == "abstain"
+
+
 @lru_cache
 def built(name: str) -> tuple:
     return next(group for group in groups() if group.name == name).make().cases

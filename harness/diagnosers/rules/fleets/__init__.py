@@ -15,12 +15,13 @@ from cases.schema import Diagnosis, Finding, Locus, RuledOut
 from harness.diagnosers.rules.fleets.causes import CAUSES, FleetCause, State, facts_of
 from harness.diagnosers.rules.fleets.jobs import Fleet
 from harness.diagnosers.rules.fleets.queries import query_of, says
-from harness.diagnosers.rules.fleets.search import Search, Segment
+from harness.diagnosers.rules.fleets.search import FEWEST, Search, Segment
 from harness.diagnosers.rules.queries import cited
 
 AGREED = 0.02  # relative tolerance of a number that is cited: less than any loss that is blamed
 SURE = 0.95  # no case of train or dev was answered wrongly; there may be causes that are not listed
 LESS_SURE = 0.7
+DECISIVE = ("jobs.duration_ns", "jobs.steps")  # without these nobody knows how long steps take
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,11 @@ class Suspect:
 
 def diagnose_fleet(case: Case) -> Diagnosis:
     """Answer about a fleet."""
-    search = Search(Fleet(case))
+    if case.reference is None:  # nothing says what jobs alike take
+        return Diagnosis(verdict="abstain", confidence=0.9)
+    search = Search(Fleet(case, case.reference))
+    if search.comparable < FEWEST:
+        return Diagnosis(verdict="abstain", confidence=0.9, missing_signals=DECISIVE)
     slow = search.slow
     if not slow:
         return Diagnosis(verdict="healthy", confidence=0.95)

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cases.case import Case, Recording
+from cases.case import Recording
 from harness.diagnosers.features.arrays import Floats, Groups, floats_of
 from harness.diagnosers.features.devices import HOT_BITS
 
@@ -79,9 +79,8 @@ class Compared:
 class Fleet:
     """The jobs of both periods, and how they differ from jobs alike."""
 
-    def __init__(self, case: Case) -> None:
-        assert case.reference is not None
-        self.now, self.past = Jobs(case), Jobs(case.reference)
+    def __init__(self, now: Recording, past: Recording) -> None:
+        self.now, self.past = Jobs(now), Jobs(past)
         keys = [pd.DataFrame({c: jobs.names[c] for c in ALIKE}) for jobs in (self.now, self.past)]
         groups = pd.concat(keys).groupby(list(ALIKE), sort=False).ngroup()
         kinds = groups.to_numpy().astype(np.int64)

@@ -86,6 +86,11 @@ class Search:
         self._seconds = fleet.now.numbers("seconds")
         self._expected = self._seconds / np.exp(fleet.compared("seconds").now)
 
+    @property
+    def comparable(self) -> int:
+        """How many jobs can be held against jobs alike."""
+        return int(np.isfinite(self._expected).sum())
+
     @cached_property
     def slow(self) -> list[Segment]:
         """The segments that explain best which jobs are slower, none if none is slow enough."""
