@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from cases.bundle import PACKAGED, Suite
+from cases.case import Case
 from cases.taxonomy import Taxonomy
+from harness.degrade.copying import read_copy, write_copy
 from harness.diagnosers.rules import diagnose
 from harness.diagnosers.rules.audits import AUDITS
 from harness.diagnosers.rules.missing import candidates, missing_signals
@@ -75,6 +78,17 @@ def test_healthy_recordings_raise_no_alarm(suite: Suite, train: list[Label]) -> 
         if item.verdict == "healthy" and item.question == "regression"
     ]
     assert {diagnose(suite.case(case)).verdict for case in healthy[:8]} == {"healthy"}
+
+
+def test_a_case_whose_steps_nobody_timed_is_not_called_healthy(
+    suite: Suite, train: list[Label], tmp_path: Path
+) -> None:
+    copy = read_copy(suite, first(train, "storage_fetch_stall").case_id)
+    assert copy.reference is not None
+    runs = copy.run.without(["steps"]), copy.reference.without(["steps"])
+    write_copy(copy.with_runs(*runs), tmp_path / "case")
+    said = diagnose(Case.open(tmp_path / "case"))
+    assert (said.verdict, said.missing_signals) == ("abstain", ("steps.duration_ns",))
 
 
 def test_undecidable_case_is_left_undecided_and_says_what_is_missing(

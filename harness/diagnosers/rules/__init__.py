@@ -7,6 +7,8 @@ numbers by documented formulas (`harness.diagnosers.features`), cited as SQL. Se
 
 from __future__ import annotations
 
+import math
+
 from cases.case import Case
 from cases.schema import Diagnosis, Evidence, Finding, RuledOut
 from harness.diagnosers.features.facts import Facts
@@ -20,6 +22,7 @@ from harness.diagnosers.rules.rule import Rule
 SLOWER = 1.04  # on machines of one's own
 SLOWER_SHARED = 1.06  # on shared CPU cores a recording alone varies by more
 AGREED = 0.05  # relative tolerance of a number that is cited
+DECISIVE = ("steps.duration_ns",)  # without it nobody knows whether the job is slower
 
 
 def diagnose(case: Case) -> Diagnosis:
@@ -27,7 +30,9 @@ def diagnose(case: Case) -> Diagnosis:
     if case.info.kind == "fleet":
         return diagnose_fleet(case)
     facts = Facts(case)
-    if case.reference is not None and not facts["slowdown"] > slower_than(facts):
+    if case.reference is not None and math.isnan(facts["slowdown"]):
+        return Diagnosis(verdict="abstain", confidence=0.9, missing_signals=DECISIVE)
+    if case.reference is not None and facts["slowdown"] <= slower_than(facts):
         return Diagnosis(verdict="healthy", confidence=0.95)
     missing = missing_signals(case)
     if missing:
