@@ -14,8 +14,11 @@ from typing import Any
 from cases.digest import document_digest
 from injectors.scenario import Arm
 
-HALVINGS = 9
-CLOSE = 0.01  # relative to the slowdown that is aimed at
+TRIES = 14
+# Relative to the slowdown that is aimed at. Searches end at strengths of their own, so what is as
+# far off as this can tell candidates of the same job apart.
+CLOSE = 0.001
+NARROW = 1.15  # ends whose slowdowns are within this factor: between them costs are on a line
 FAIR = 0.03  # the same where nothing closer was found
 DIGITS = 6
 
@@ -86,10 +89,12 @@ def nearest(dial: Dial, target: float, slowdown_of: Slowdown) -> tuple[Arm, floa
     """Search the arm whose slowdown is nearest to `target`; costs must rise with the strength."""
     mild, strong = dial.mild, dial.strong
     best = strong, slowdown_of(strong)
-    if best[1] <= target:
+    low, high = 0.0, best[1]  # what the ends cost, as far as is known
+    if high <= target:
         return best
-    for _ in range(HALVINGS):
-        middle = between(mild, strong)
+    for _ in range(TRIES):
+        near = high <= NARROW * low
+        middle = between(mild, strong, (target - low) / (high - low) if near else None)
         if middle in (mild, strong):
             break
         found = slowdown_of(middle)
@@ -97,26 +102,31 @@ def nearest(dial: Dial, target: float, slowdown_of: Slowdown) -> tuple[Arm, floa
             best = middle, found
         if abs(best[1] - target) <= CLOSE * target:
             break
-        mild, strong = (middle, strong) if found < target else (mild, middle)
+        mild, low, strong, high = (
+            (middle, found, strong, high) if found < target else (mild, low, middle, found)
+        )
     return best
 
 
-def between(mild: Arm, strong: Arm) -> Arm:
-    """Return the arm in the middle; numbers at their geometric mean, whole ones rounded.
+def between(mild: Arm, strong: Arm, share: float | None = None) -> Arm:
+    """Return the arm in the middle, or a share of the way; whole numbers are rounded.
+
+    Without a share numbers are at their geometric mean.
 
     >>> arms = [Arm(fault="gpu_noisy_neighbor", parameters={"processes": n}) for n in (1, 9)]
-    >>> between(*arms).parameters
-    {'processes': 3}
+    >>> between(*arms).parameters, between(*arms, 0.25).parameters
+    ({'processes': 3}, {'processes': 3})
     """
     found = {
-        name: _middle(value, strong.parameters[name]) for name, value in mild.parameters.items()
+        name: _middle(value, strong.parameters[name], share)
+        for name, value in mild.parameters.items()
     }
     return Arm.model_validate({"fault": mild.fault, "parameters": found})
 
 
-def _middle(low: Any, high: Any) -> Any:
+def _middle(low: Any, high: Any, share: float | None) -> Any:
     if low == high or isinstance(low, (str, bool)):
         return low
-    # A product and a square root are rounded alike everywhere; powers are not.
-    middle = math.sqrt(low * high)
+    # Sums, products and square roots are rounded alike everywhere; powers are not.
+    middle = math.sqrt(low * high) if share is None else low + (high - low) * share
     return round(middle) if isinstance(low, int) else round(middle, DIGITS)

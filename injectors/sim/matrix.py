@@ -78,7 +78,7 @@ class Matrix(Record):
         hidden: Strengths of these causes, the first that is for the configuration.
         hidden_slowdown: What they may cost, least and most.
         faults_per_group, decoys_per_group: Arms of a group.
-        both_every: Every so many groups have a case with two faults.
+        both_every: Every so many groups have a case with two faults, those that can.
     """
 
     format: str = "evalharness.simulated_matrix/1.0"
@@ -91,7 +91,7 @@ class Matrix(Record):
     hidden_slowdown: tuple[PositiveFloat, PositiveFloat] = (1.12, 1.5)
     faults_per_group: PositiveInt = 4
     decoys_per_group: NonNegativeInt = 1
-    both_every: PositiveInt = 4
+    both_every: PositiveInt = 1
 
     @model_validator(mode="after")
     def _known(self) -> Matrix:

@@ -45,7 +45,7 @@ GPU_USE: Columns = {
 GPU_TRAFFIC: Columns = {
     "gpu": ("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s", "nvlink_tx_bytes", "nvlink_rx_bytes")
 }
-COUNTERS: Columns = {"network": ("tx_dropped", "retransmits", "send_queue_bytes")}
+GPU_SHARES: Columns = {"gpu": ("utilization_percent", "memory_utilization_percent")}
 
 
 def _whole(run: RunData, tables: Collection[str]) -> RunData:
@@ -122,9 +122,8 @@ def unaligned_clocks(run: RunData) -> RunData:
 
 
 def congestion_mark_only(run: RunData) -> RunData:
-    """What an interface carried in all: anything over time would tell bursts from a slow port."""
-    left = one_sample(_whole(run, ("collectives", "network", "runtime", "logs")), "network")
-    return without(left, {**COLLECTIVE_TIMES, **COUNTERS})
+    """The marks alone: what interfaces carried, even in all, would tell a busy path from a port."""
+    return without(_whole(run, ("collectives", "runtime", "logs")), COLLECTIVE_TIMES)
 
 
 def unlogged_preemptions(run: RunData) -> RunData:
@@ -135,9 +134,10 @@ def unlogged_preemptions(run: RunData) -> RunData:
 def no_baseline_single_gpu(run: RunData) -> RunData:
     """All but the device's own state: its clock, power, temperature and the reasons for them.
 
-    Of the steps the mean: heat and limits come and go, a slow device is always slow.
+    Of the steps the mean: heat and limits come and go, a slow device is always slow. Arithmetic
+    waits for the clock and memory does not, so the shares of both would tell by how much it fell.
     """
-    return without(overall(run), GPU_STATE)
+    return without(without(overall(run), GPU_STATE), GPU_SHARES)
 
 
 def everything_changed_together(run: RunData) -> RunData:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from injectors.scenario import Arm
@@ -77,15 +79,34 @@ def test_the_nearest_is_found_where_none_is_close() -> None:
     assert abs(found - 2.0) > FAIR * 2.0
 
 
-def test_the_search_is_short() -> None:
+def rate(mbit_per_s: float) -> Arm:
+    parameters = {"host": 0, "rate_mbit_per_s": mbit_per_s}
+    return Arm(fault="nic_degraded", parameters=parameters)
+
+
+def slower_when_lower(arm: Arm) -> float:
+    """Hidden at first, then as long as the bytes take."""
+    return max(1.0, 0.8 + 20_000 / float(arm.parameters["rate_mbit_per_s"]))
+
+
+@pytest.mark.parametrize("target", [1.12, 1.2, 1.3, 1.37, 1.5])
+@pytest.mark.parametrize(
+    ("dial", "curve"),
+    [(WORK, slowdown_of), (Dial(rate(400_000.0), rate(1_000.0)), slower_when_lower)],
+)
+def test_the_search_is_short_and_ends_near_whatever_the_curve(
+    dial: Dial, curve: Callable[[Arm], float], target: float
+) -> None:
+    """Were it to end further off, at its own few strengths, these would tell candidates apart."""
     asked: list[Arm] = []
 
     def counted(arm: Arm) -> float:
         asked.append(arm)
-        return slowdown_of(arm)
+        return curve(arm)
 
-    nearest(WORK, 1.3, counted)
-    assert len(asked) <= 10
+    found = nearest(dial, target, counted)[1]
+    assert len(asked) <= 11
+    assert found == pytest.approx(target, rel=0.001)
 
 
 def test_aims_that_differ_have_different_digests() -> None:

@@ -79,7 +79,8 @@ def test_every_group_begins_with_its_healthy_twin(scenarios: list[Scenario]) -> 
 
 def test_every_configuration_is_used(scenarios: list[Scenario], matrix: Matrix) -> None:
     used = Counter(scenario.name.rpartition("-")[0] for scenario in scenarios)
-    assert used == {name: item.groups for name, item in matrix.configurations.items()}
+    wanted = {name: item.groups for name, item in matrix.configurations.items() if item.groups}
+    assert used == wanted
 
 
 def test_every_way_of_withholding_hides_each_cause_and_also_healthy_jobs(
@@ -123,15 +124,15 @@ def test_splits_are_of_whole_groups_and_all_are_there(scenarios: list[Scenario])
     assert splits["train"] > len(names) / 3
 
 
-def test_the_small_suite_has_workloads_of_the_large_one_that_take_one_seed(
+def test_the_small_suite_has_training_and_inference_in_about_forty_cases(
     scenarios: list[Scenario],
 ) -> None:
     small = [group.scenario for group in smoke()]
-    assert len(small) <= 15
-    of = [{s.workload.partition("_")[2] or s.workload for s in some} for some in (small, scenarios)]
-    assert of[0] <= of[1]
-    # A server's labels take 20 seeds each, too long for a suite that is built in seconds.
-    assert {s.build_workload().kind for s in small} == {"training"}
+    assert 36 <= sum(len(scenario.cases) for scenario in small) <= 50
+    assert {s.workload for s in small} <= {s.workload for s in scenarios}
+    kinds = Counter(scenario.build_workload().kind for scenario in small)
+    # A server's labels take 20 seeds each: one group is what a suite built in seconds can have.
+    assert kinds["training"] >= 4 and kinds["inference"] == 1
 
 
 def test_composition_is_the_same_again_and_another_under_a_private_seed(
