@@ -14,6 +14,7 @@ from cases.layout import REFERENCE
 from cases.tables import SIGNALS, TABLES
 
 WORD = re.compile(r"[a-z_]+")
+COPIED_ROWS = 500_000
 SETTINGS = {
     "enable_external_access": False,
     "autoload_known_extensions": False,
@@ -75,6 +76,10 @@ class Database:
             for name in words & set(SIGNALS):
                 if (schema, name) not in self._known:
                     table = run.arrow(name) if name in TABLES else run.trace_events
+                    # What is asked often is copied once; what is long would fill the memory.
+                    kind = "TABLE" if len(table) <= COPIED_ROWS else "VIEW"
                     self._connection.register(f"{schema}_{name}", table)
-                    self._connection.execute(f"CREATE VIEW {schema}.{name} AS FROM {schema}_{name}")
+                    self._connection.execute(
+                        f"CREATE {kind} {schema}.{name} AS FROM {schema}_{name}"
+                    )
                     self._known.add((schema, name))

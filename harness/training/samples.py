@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cases.bundle import Suite
 from cases.schema import Locus, Topology
+from harness.diagnosers.features import Facts
 from harness.diagnosers.forest import NEEDS
 from harness.diagnosers.forest.observe import Observed, observe
 from scorers import Label
@@ -41,9 +42,8 @@ def read_samples(
 
 
 def _slim(seen: Observed, suite: Suite) -> Observed:
-    """The same without the tables that were read: a case keeps what it has read."""
-    seen.facts.case = suite.case(seen.facts.case.info.id)
-    return seen
+    """The same without what was read and worked out: a case and its facts keep all of it."""
+    return replace(seen, facts=Facts(suite.case(seen.facts.case.info.id)))
 
 
 def ranks_of(locus: Locus, topology: Topology) -> set[int]:

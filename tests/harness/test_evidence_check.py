@@ -29,8 +29,8 @@ needs_bwrap = pytest.mark.skipif(why_no_bubblewrap() is not None, reason="no bub
 LEVELS = [pytest.param("bwrap", marks=needs_bwrap), "process"]
 CPU = "SELECT avg(cpu_ns) FROM loader"
 GROWTH = "SELECT avg(cpu_ns) / (SELECT avg(cpu_ns) FROM reference.loader) FROM loader"
-# Twelve times six events: 2e9 rows.
-JOIN = "SELECT sum(t0.start_ns % 7) FROM " + ", ".join(f"trace_events t{i}" for i in range(12))
+# Fourteen times six events: 8e10 rows.
+JOIN = "SELECT sum(t0.start_ns % 7) FROM " + ", ".join(f"trace_events t{i}" for i in range(14))
 HOARD = "SELECT len(list(a.range * b.range)) FROM range(100000) a, range(100000) b"
 
 
