@@ -1,4 +1,4 @@
-"""Growing a forest from samples: three classifiers, their calibration, and the threshold."""
+"""Growing a forest from samples: its classifiers, their calibration, and the threshold."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from harness.diagnosers.forest import decide
 from harness.diagnosers.forest.columns import case_row, rank_rows
 from harness.diagnosers.forest.model import Forest
 from harness.diagnosers.forest.observe import OF_VERDICT
+from harness.training.causes import SEED, cause_trees, extra_trees
 from harness.training.samples import Sample, ranks_of
+from harness.training.second import count_echoes, grow_second
 from scorers import Label
 from scorers.judging import judge
 
-SEED = 0
-TREES = {"verdict": 30, "cause": 80, "rank": 40}
+TREES = {"verdict": 30, "rank": 40}
 TRUSTS = tuple(round(0.1 * step, 1) for step in range(10))
 AS_IS = (0.0, 1.0)
 OTHER_RANKS = 24  # ranks of one case that are shown as not being the place
@@ -43,21 +44,16 @@ def fit(train: Sequence[Sample], dev: Sequence[Sample], suite: Suite, say: Say) 
 
 
 def grow(samples: Sequence[Sample], suite: Suite) -> Forest:
-    """Grow the three classifiers; not calibrated, and without a threshold."""
+    """Grow the classifiers; not calibrated, and without a threshold."""
     from sklearn.ensemble import RandomForestClassifier
 
     features = sorted({name for sample in samples for name in sample.seen.values})
     rank_features = list(samples[0].seen.ranks.columns)
-    rows = np.concatenate([case_row(sample.seen, features) for sample in samples])
     judged = np.concatenate([case_row(sample.seen, OF_VERDICT) for sample in samples])
     verdicts = [sample.label.verdict for sample in samples]
     verdict = RandomForestClassifier(TREES["verdict"], max_features=None, random_state=SEED)
-    faulty = [(i, s) for i, s in enumerate(samples) if s.label.verdict == "faulty"]
-    blamed = [(index, fault.cause) for index, s in faulty for fault in s.label.faults]
-    shared = Counter(index for index, _ in blamed)  # two faults count half each
-    indices = [index for index, _ in blamed]
-    weights = [1 / shared[index] for index in indices]
-    causes = [cause for _, cause in blamed]
+    faulty = [sample for sample in samples if sample.label.verdict == "faulty"]
+    alone, echoes = count_echoes(faulty)
     return Forest(
         suite=suite.info.digest,
         suite_name=suite.info.name,
@@ -67,19 +63,16 @@ def grow(samples: Sequence[Sample], suite: Suite) -> Forest:
         rank_features=rank_features,
         trust=0.0,
         verdict=verdict.fit(judged, verdicts),
-        cause=_trees(TREES["cause"]).fit(rows[indices], causes, sample_weight=weights),
+        cause=cause_trees(faulty, features),
         rank=_rank_trees(samples, rank_features),
-        scopes=_scopes(sample.label for _, sample in faulty),
+        alone=alone,
+        echoes=echoes,
+        second=grow_second(faulty, features),
+        scopes=_scopes(sample.label for sample in faulty),
         candidates=_candidates(samples),
         calibration=list(AS_IS),
         threshold=0.0,
     )
-
-
-def _trees(count: int, **settings: Any) -> Any:
-    from sklearn.ensemble import ExtraTreesClassifier
-
-    return ExtraTreesClassifier(count, **{"max_features": 0.3, "random_state": SEED} | settings)
 
 
 def _rank_trees(samples: Sequence[Sample], names: list[str]) -> Any:
@@ -95,7 +88,7 @@ def _rank_trees(samples: Sequence[Sample], names: list[str]) -> Any:
             chosen = [*sorted(ranks)[:OTHER_RANKS], *others]
             rows.append(rank_rows(sample.seen, names)[chosen])
             place += [rank in ranks for rank in chosen]
-    trees = _trees(TREES["rank"], min_samples_leaf=2, max_features=0.2)
+    trees = extra_trees(TREES["rank"], min_samples_leaf=2, max_features=0.2)
     return trees.fit(np.concatenate(rows), place)
 
 

@@ -1,8 +1,9 @@
 """A forest of decision trees over documented numbers of a case, trained on a suite's train split.
 
 One forest says faulty, healthy or undecidable, one the cause of what is faulty, one how likely
-each rank is the place. The first line of `rules` that holds has a vote beside the trees. What is
-less likely right than the threshold is not said. See docs/forest.md.
+each rank is the place. The first line of `rules` that holds has a vote beside the trees; others
+that hold are weighed as second faults. What is less likely right than the threshold is not said.
+See docs/forest.md.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from harness.diagnosers.features.places import locate
 from harness.diagnosers.forest.columns import case_row, rank_rows
 from harness.diagnosers.forest.model import Forest, load
 from harness.diagnosers.forest.observe import OF_VERDICT, Observed, observe
+from harness.diagnosers.forest.second import WORTH_SAYING, others, rows
 from harness.diagnosers.rules.place import place
 
 NEEDS = {"kinds": ["training", "inference"]}
@@ -72,8 +74,9 @@ def decide(seen: Observed, forest: Forest, verdicts: Floats, causes: Floats) -> 
             missing_signals=seen.missing,
             candidates=tuple(names),
         )
-    finding = _finding(seen, forest, names[0], sure)
-    return Diagnosis(verdict="faulty", findings=(finding,), confidence=sure)
+    blamed = [(names[0], sure), *second_faults(seen, forest, names[0], causes)]
+    findings = tuple(_finding(seen, forest, name, p, len(blamed)) for name, p in blamed)
+    return Diagnosis(verdict="faulty", findings=findings, confidence=sure)
 
 
 def votes(seen: Observed, forest: Forest, causes: Floats) -> dict[str, float]:
@@ -86,6 +89,20 @@ def votes(seen: Observed, forest: Forest, causes: Floats) -> dict[str, float]:
     return shares
 
 
+def second_faults(
+    seen: Observed, forest: Forest, first: str, causes: Floats
+) -> list[tuple[str, float]]:
+    """Causes of other rules that hold and are likely faults beside the first, and how likely."""
+    found = others(seen, first)
+    if not found or forest.second is None:
+        return []
+    known = dict(zip(forest.cause.classes_.tolist(), causes.tolist(), strict=True))
+    weighed = rows(found, known, first, forest.alone, forest.echoes)
+    likely = forest.second.predict_proba(weighed)[:, 1].tolist()
+    named = [(rule.cause, p) for (_, rule), p in zip(found, likely, strict=True)]
+    return sorted((one for one in named if one[1] >= WORTH_SAYING), key=lambda one: -one[1])
+
+
 def calibrated(share: float, calibration: Sequence[float]) -> float:
     """The probability that an answer with this share of votes is right."""
     share = min(max(share, 1e-3), 1 - 1e-3)
@@ -93,9 +110,10 @@ def calibrated(share: float, calibration: Sequence[float]) -> float:
     return float(1 / (1 + np.exp(-(a + b * np.log(share / (1 - share))))))
 
 
-def _finding(seen: Observed, forest: Forest, cause: str, confidence: float) -> Finding:
+def _finding(seen: Observed, forest: Forest, cause: str, confidence: float, of: int) -> Finding:
+    """Name one of so many causes, which share the lost time alike."""
     slowdown = seen.values["slowdown"]
-    lost = 1 - 1 / slowdown if slowdown > 1 else None
+    lost = (1 - 1 / slowdown) / of if slowdown > 1 else None
     locus = _place(seen, forest, cause)
     return Finding(cause=cause, locus=locus, confidence=confidence, lost_fraction=lost)
 

@@ -15,7 +15,7 @@ from cases.documents import write_bytes
 from cases.errors import InputError
 from harness.diagnosers.features import FEATURE_VERSION
 
-FORMAT = "evalharness.forest/1.0"
+FORMAT = "evalharness.forest/1.1"
 SHIPPED = Path(__file__).with_name("model.skops")
 TRAIN = "evalharness train forest --suite simulated_core --out FILE, then -d forest:FILE"
 # Beyond what skops makes by itself (scikit-learn's public estimators, numpy's arrays).
@@ -35,6 +35,8 @@ class Forest:
         trust: Weight of the first rule's vote beside the trees', chosen on the dev split.
         verdict, cause, rank: Classifiers of cases by verdict, of faulty ones by cause, and of
             ranks by whether they are a cause's place.
+        alone, echoes, second: What weighs another rule that holds, see `second`; the last is None
+            where too few training cases had two faults.
         scopes: Cause -> its commonest scope.
         candidates: Tables that an undecidable case lacks (joined by commas) -> its commonest
             candidates.
@@ -53,6 +55,9 @@ class Forest:
     verdict: Any
     cause: Any
     rank: Any
+    alone: dict[str, int]
+    echoes: dict[str, dict[str, int]]
+    second: Any
     scopes: dict[str, str]
     candidates: dict[str, list[str]]
     calibration: list[float]
