@@ -5,22 +5,39 @@ from __future__ import annotations
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cases.bundle import PACKAGED, Suite
 from cases.errors import InputError
+from harness.diagnosers.features import Facts
 from harness.diagnosers.features.traces import Coverage
-from harness.diagnosers.forest import answer, calibrated, diagnose, likely_candidates
+from harness.diagnosers.forest import (
+    answer,
+    calibrated,
+    diagnose,
+    likely_candidates,
+    second_faults,
+)
+from harness.diagnosers.forest.columns import case_row
 from harness.diagnosers.forest.model import SHIPPED, Forest, load, save
+from harness.diagnosers.forest.observe import Observed
+from harness.diagnosers.rules.rule import Rule
 from harness.judge import load_labels
 from harness.specs import parse_spec
+from harness.training.causes import cause_trees
 from harness.training.fit import best_threshold, calibration, fit
 from harness.training.samples import Sample, read_samples
+from harness.training.second import count_echoes, grow_second
+from scorers import Label
 
 RECORDED = PACKAGED / "recorded_cpu"
 CAUSES = ("storage_fetch_stall", "dataloader_cpu_bound")
+MAIN, ECHO, SECOND = "slow_link", "kernel_regression", "python_gc_pause"
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +127,56 @@ def test_own_forest_is_part_of_the_digest(forest: Forest, tmp_path: Path) -> Non
 
 
 def test_shipped_forest_is_small_and_fits() -> None:
-    assert SHIPPED.stat().st_size < 1_000_000
+    assert SHIPPED.stat().st_size < 1_200_000
     assert load(SHIPPED).suite_name == "simulated_core"
+
+
+def pretend(number: int, faults: tuple[str, ...], held: tuple[str, ...]) -> Sample:
+    """A case of a group of its own, with rules that hold; its numbers tell which faults it has."""
+    values = {f"x.{cause}": float(cause in faults) for cause in (MAIN, ECHO, SECOND)}
+    rules = tuple(Rule(cause, lambda facts: True, ()) for cause in held)
+    seen = Observed(cast(Facts, None), values, pd.DataFrame(), rules, ())
+    of = SimpleNamespace(
+        group=str(number), faults=[SimpleNamespace(cause=cause) for cause in faults]
+    )
+    return Sample(seen, cast(Label, of))
+
+
+@pytest.fixture(scope="module")
+def echoing() -> list[Sample]:
+    """A rule that often holds beside the main fault's, and one that does with its own fault."""
+    alone = [pretend(i, (MAIN,), (MAIN, ECHO) if i % 2 else (MAIN,)) for i in range(20)]
+    own = [pretend(20 + i, (cause,), (cause,)) for i in range(8) for cause in (ECHO, SECOND)]
+    both = [pretend(40 + i, (MAIN, SECOND), (MAIN, SECOND, ECHO)) for i in range(8)]
+    return [*alone, *own, *both]
+
+
+def test_echoes_are_counted_where_a_fault_is_alone(echoing: list[Sample]) -> None:
+    alone, echoes = count_echoes(echoing)
+    assert alone == {MAIN: 20, ECHO: 8, SECOND: 8}
+    assert echoes == {MAIN: {ECHO: 10}, ECHO: {}, SECOND: {}}
+
+
+def test_a_second_fault_is_told_from_an_echo(
+    forest: Forest, samples: list[Sample], echoing: list[Sample]
+) -> None:
+    features = [f"x.{cause}" for cause in (MAIN, ECHO, SECOND)]
+    (alone, echoes), trees = count_echoes(echoing), cause_trees(echoing, features)
+    taught = replace(
+        forest, cause=trees, alone=alone, echoes=echoes, second=grow_second(echoing, features)
+    )
+    seen = echoing[-1].seen
+    shares = trees.predict_proba(case_row(seen, features))[0]
+    ((cause, likely),) = second_faults(seen, taught, MAIN, shares)
+    assert cause == SECOND and likely > 0.5
+    assert second_faults(seen, replace(taught, second=None), MAIN, shares) == []
+    assert second_faults(echoing[0].seen, taught, MAIN, shares) == []  # no other rule holds
+
+
+def test_where_no_case_has_two_faults_none_is_learnt(echoing: list[Sample]) -> None:
+    lone = [sample for sample in echoing if len(sample.label.faults) == 1]
+    assert grow_second(lone, [f"x.{MAIN}"]) is None
+    assert grow_second(echoing[:1], [f"x.{MAIN}"]) is None
 
 
 def test_threshold_by_hand() -> None:
