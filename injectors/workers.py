@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import signal
@@ -16,6 +17,8 @@ from typing import TypeVar
 
 from cases.errors import HarnessError
 from injectors.hogs import PR_SET_PDEATHSIG
+
+RARELY = (200_000, 20, 20)  # looks for cycles less often than CPython does by itself
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -55,7 +58,7 @@ class Workers(AbstractContextManager["Workers"]):
     def _pool(self) -> ProcessPoolExecutor:
         self._started = True
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._count, context, initializer=_end_with_parent)
+        return ProcessPoolExecutor(self._count, context, initializer=_begin)
 
     def __exit__(
         self,
@@ -66,6 +69,12 @@ class Workers(AbstractContextManager["Workers"]):
         """End the processes; what waits is dropped if something went wrong."""
         if self._started:
             self._pool.shutdown(wait=True, cancel_futures=error is not None)
+
+
+def _begin() -> None:
+    """Begin a process that makes many objects, few of them in cycles, and ends with its parent."""
+    gc.set_threshold(*RARELY)
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:

@@ -36,7 +36,7 @@ from injectors.sim.recent import Recent
 from injectors.sim.state import Given, Interpreter, absent_times, beginning, given, shapes
 
 # By id of the program, which is kept so that no other one gets its id.
-COMPILED = Recent[tuple[int, int], tuple[Program, Compiled]](4)
+COMPILED = Recent[tuple[int, int], tuple[Program, Compiled]](6)
 PER_OP = 6  # of the arrays of times; the others have a row for each batch
 
 
@@ -75,6 +75,7 @@ class Engine:
         self._state = beginning(self._compiled, loader)
         self._times = absent_times(self._compiled)
         self._taken = 0
+        self._none, self._absent_ops = b"", np.zeros(0, np.bool_)
         self._entry = _entry_threads(program)
         self.backend, self._interpreter = _interpreter(
             backend, self._compiled, spread or ordinary(), loader
@@ -100,12 +101,13 @@ class Engine:
 
     def _absent(self, arrays: Given) -> NDArray[np.bool_]:
         """Find the ops that don't happen, since there is no work of theirs on any rank."""
-        none = np.asarray(arrays.work_q16 == 0).all(axis=1)
-        absent = np.asarray(none)[self._compiled.arrays.work]
-        if absent.any():
+        none = (arrays.work_q16 == 0).all(axis=1).tobytes()
+        if none != self._none:  # else they are known, and nobody has written to their times
+            self._none = none
+            self._absent_ops = np.frombuffer(none, np.bool_)[self._compiled.arrays.work]
             for times in self._times[:PER_OP]:
-                times[absent] = -1
-        return absent
+                times[self._absent_ops] = -1
+        return self._absent_ops
 
     def _carry(self) -> None:
         """Keep the ends of launches that the next step's may have to wait for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 from cases.bundle import RunData
@@ -14,6 +15,9 @@ from injectors.sim.recent import Recent
 from injectors.sim.workloads import SimulatedWorkload
 
 PROGRAMS = Recent[str, Program](4)  # a label and the run that is shipped have the same one
+# Many faults change what surrounds a program and not the program: what is worked out of one (see
+# injectors.sim.engine) then serves all.
+WRITTEN: deque[Program] = deque(maxlen=6)
 
 
 def set_up(scenario: Scenario, seed: int) -> Job:
@@ -49,7 +53,16 @@ def perturb(job: Job, injection: Injection) -> None:
 
 def compiled(job: Job) -> Program:
     """Write the job's step as an op program; it is the same for all seeds and versions."""
-    return PROGRAMS.get(repr(replace(job, seed=0, versions={})), lambda: _compiled(job))
+    return PROGRAMS.get(repr(replace(job, seed=0, versions={})), lambda: _once(_compiled(job)))
+
+
+def _once(program: Program) -> Program:
+    """Return the same one for programs that are equal."""
+    for known in WRITTEN:
+        if known == program:
+            return known
+    WRITTEN.append(program)
+    return program
 
 
 def _compiled(job: Job) -> Program:
