@@ -68,6 +68,7 @@ def grow(samples: Sequence[Sample], suite: Suite) -> Forest:
         alone=alone,
         echoes=echoes,
         second=grow_second(faulty, features),
+        on_gpu=sorted({sample.seen.values["on_gpu"] for sample in faulty}),
         scopes=_scopes(sample.label for sample in faulty),
         candidates=_candidates(samples),
         calibration=list(AS_IS),

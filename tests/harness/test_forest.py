@@ -134,6 +134,7 @@ def test_shipped_forest_is_small_and_fits() -> None:
 def pretend(number: int, faults: tuple[str, ...], held: tuple[str, ...]) -> Sample:
     """A case of a group of its own, with rules that hold; its numbers tell which faults it has."""
     values = {f"x.{cause}": float(cause in faults) for cause in (MAIN, ECHO, SECOND)}
+    values["on_gpu"] = 1.0
     rules = tuple(Rule(cause, lambda facts: True, ()) for cause in held)
     seen = Observed(cast(Facts, None), values, pd.DataFrame(), rules, ())
     of = SimpleNamespace(
@@ -163,7 +164,12 @@ def test_a_second_fault_is_told_from_an_echo(
     features = [f"x.{cause}" for cause in (MAIN, ECHO, SECOND)]
     (alone, echoes), trees = count_echoes(echoing), cause_trees(echoing, features)
     taught = replace(
-        forest, cause=trees, alone=alone, echoes=echoes, second=grow_second(echoing, features)
+        forest,
+        cause=trees,
+        alone=alone,
+        echoes=echoes,
+        second=grow_second(echoing, features),
+        on_gpu=[1.0],
     )
     seen = echoing[-1].seen
     shares = trees.predict_proba(case_row(seen, features))[0]
@@ -171,6 +177,8 @@ def test_a_second_fault_is_told_from_an_echo(
     assert cause == SECOND and likely > 0.5
     assert second_faults(seen, replace(taught, second=None), MAIN, shares) == []
     assert second_faults(echoing[0].seen, taught, MAIN, shares) == []  # no other rule holds
+    elsewhere = replace(taught, on_gpu=[0.0])  # on jobs like this one no echo was counted
+    assert second_faults(seen, elsewhere, MAIN, shares) == []
 
 
 def test_where_no_case_has_two_faults_none_is_learnt(echoing: list[Sample]) -> None:

@@ -94,7 +94,7 @@ def second_faults(
 ) -> list[tuple[str, float]]:
     """Causes of other rules that hold and are likely faults beside the first, and how likely."""
     found = others(seen, first)
-    if not found or forest.second is None:
+    if not found or forest.second is None or seen.values["on_gpu"] not in forest.on_gpu:
         return []
     known = dict(zip(forest.cause.classes_.tolist(), causes.tolist(), strict=True))
     weighed = rows(found, known, first, forest.alone, forest.echoes)

@@ -15,7 +15,7 @@ from cases.documents import write_bytes
 from cases.errors import InputError
 from harness.diagnosers.features import FEATURE_VERSION
 
-FORMAT = "evalharness.forest/1.1"
+FORMAT = "evalharness.forest/1.2"
 SHIPPED = Path(__file__).with_name("model.skops")
 TRAIN = "evalharness train forest --suite simulated_core --out FILE, then -d forest:FILE"
 # Beyond what skops makes by itself (scikit-learn's public estimators, numpy's arrays).
@@ -37,6 +37,8 @@ class Forest:
             ranks by whether they are a cause's place.
         alone, echoes, second: What weighs another rule that holds, see `second`; the last is None
             where too few training cases had two faults.
+        on_gpu: Whether training cases ran on GPUs, the values that came: 1, 0 or both. Echoes are
+            known of such jobs only.
         scopes: Cause -> its commonest scope.
         candidates: Tables that an undecidable case lacks (joined by commas) -> its commonest
             candidates.
@@ -58,6 +60,7 @@ class Forest:
     alone: dict[str, int]
     echoes: dict[str, dict[str, int]]
     second: Any
+    on_gpu: list[float]
     scopes: dict[str, str]
     candidates: dict[str, list[str]]
     calibration: list[float]
