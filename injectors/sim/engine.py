@@ -28,6 +28,7 @@ from injectors.sim.program import (
     Conditions,
     Kind,
     LoaderShape,
+    Op,
     Program,
     StepTimes,
 )
@@ -75,7 +76,6 @@ class Engine:
         self._state = beginning(self._compiled, loader)
         self._times = absent_times(self._compiled)
         self._taken = 0
-        self._none, self._absent_ops = b"", np.zeros(0, np.bool_)
         self._entry = _entry_threads(program)
         self.backend, self._interpreter = _interpreter(
             backend, self._compiled, spread or ordinary(), loader
@@ -101,13 +101,12 @@ class Engine:
 
     def _absent(self, arrays: Given) -> NDArray[np.bool_]:
         """Find the ops that don't happen, since there is no work of theirs on any rank."""
-        none = (arrays.work_q16 == 0).all(axis=1).tobytes()
-        if none != self._none:  # else they are known, and nobody has written to their times
-            self._none = none
-            self._absent_ops = np.frombuffer(none, np.bool_)[self._compiled.arrays.work]
+        none = np.asarray(arrays.work_q16 == 0).all(axis=1)
+        absent = np.asarray(none)[self._compiled.arrays.work]
+        if absent.any():
             for times in self._times[:PER_OP]:
-                times[self._absent_ops] = -1
-        return self._absent_ops
+                times[absent] = -1
+        return absent
 
     def _carry(self) -> None:
         """Keep the ends of launches that the next step's may have to wait for."""
@@ -160,9 +159,10 @@ def _interpreter(
 
 
 def _entry_threads(program: Program) -> list[int]:
-    """Threads that begin a step by themselves; others wait for one first, by a JOIN."""
-    first: dict[int, Kind] = {}
+    """Threads that may begin a step by themselves; others always wait for one first, by a JOIN."""
+    first: dict[int, Op] = {}
     for op in program.ops:
-        first.setdefault(int(op.thread), op.kind)
-    entry = [thread for thread, kind in first.items() if kind != Kind.JOIN]
+        first.setdefault(int(op.thread), op)
+    # A JOIN with a work row of its own doesn't happen in a step that has none of that work.
+    entry = [thread for thread, op in first.items() if op.kind != Kind.JOIN or op.work]
     return sorted(entry) or list(range(THREADS))

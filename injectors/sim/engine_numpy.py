@@ -219,9 +219,9 @@ class _Step:
 
     def _overlap(self, op: _Op, start: Ints, device: Ints) -> Ints:
         """By how much device work is longer since a collective runs beside it."""
-        left = self._free[Stream.DATA_PARALLEL][op.ranks] - start
-        shared = np.minimum(np.maximum(left, 0), device)
-        if op.all_ranks and not shared.any():
+        left = np.maximum(self._free[Stream.DATA_PARALLEL][op.ranks] - start, 0)
+        shared = np.minimum(left, device)
+        if op.all_ranks and not left.any():  # what takes no time shares none, and ends nothing
             self._may_overlap = False
         longer: Ints = shared * self._given.overlap_q16[op.ranks] >> 16
         return longer

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from injectors.sim import noise
 from injectors.sim.engine import Engine
+from injectors.sim.job import ONE
 from injectors.sim.noise_classes import Spread, ordinary
 from injectors.sim.program import (
     Conditions,
@@ -370,10 +373,56 @@ def test_both_backends_give_what_the_reference_gives(data: st.DataObject) -> Non
     program = data.draw(programs())
     loader = LoaderShape(data.draw(st.integers(0, 3)), data.draw(st.integers(1, 2)))
     depth, seed = data.draw(st.integers(1, 6)), data.draw(st.integers(0, 2**63 - 1))
+    _check(program, loader, depth, seed, lambda: data.draw(conditions(program)))
+
+
+def test_a_thread_whose_join_does_not_happen_begins_by_itself() -> None:
+    """Then its launches may have to wait for those of the step before, as any thread's."""
+    ops = [
+        Op(kind=Kind.JOIN, path="join", thread=Thread.AUTOGRAD, other=Thread.MAIN, work=1),
+        Op(kind=Kind.PAUSE, path="pause"),
+        Op(kind=Kind.KERNEL, path="kernel", thread=Thread.AUTOGRAD, launch_ns=1),
+    ]
+    program = Program(2, ops, work_rows=["constant", "tokens"], pauses=["gc"])
+    _check(program, LoaderShape(0, 1), 1, 0, lambda: _even(pause_ns=[[25_000, 60_000]]))
+
+
+def test_a_kernel_that_takes_no_time_leaves_others_to_overlap() -> None:
+    ops = [
+        Op(kind=Kind.KERNEL, path="nothing"),
+        Op(kind=Kind.KERNEL, path="little", memory_ns=2),
+        Op(kind=Kind.KERNEL, path="beside", stream=Stream.DATA_PARALLEL, memory_ns=50_000),
+    ]
+    program = Program(2, ops, work_rows=["constant", "tokens"], pauses=["gc"])
+    _check(program, LoaderShape(0, 1), 6, 53, lambda: _even(overlap_q16=[3 * ONE, 3 * ONE]))
+
+
+def _even(**other: list[Any]) -> Conditions:
+    """Conditions of two ranks that are alike, but for what is given."""
+    plain, none = [ONE, ONE], [0, 0]
+    rows = {
+        "work_q16": [plain, none],
+        "transfer_q16": np.zeros((0, 2)),
+        "transfer_ns": np.zeros((0, 2)),
+        "pause_ns": [none],
+        "fetch_ns": np.zeros((0, 2)),
+        "preempt_q16": none,
+        "preempt_ns": none,
+        "overlap_q16": none,
+        "contention_q16": none,
+    }
+    factors = dict.fromkeys(("clock_q16", "memory_q16", "host_q16"), plain)
+    arrays = {name: np.array(value, np.int64) for name, value in (rows | factors | other).items()}
+    return Conditions(**arrays)
+
+
+def _check(
+    program: Program, loader: LoaderShape, depth: int, seed: int, draw: Callable[[], Conditions]
+) -> None:
     engines = [Engine(program, loader, seed, name, queue_depth=depth) for name in BACKENDS]
     reference = Reference(program, loader, seed, ordinary(), depth)
     for step in range(3):
-        now = data.draw(conditions(program))
+        now = draw()
         expected = reference.step(step, now)
         for engine in engines:
             times = engine.step(step, now)
