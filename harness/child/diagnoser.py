@@ -39,6 +39,8 @@ def load(target: dict[str, Any], settings: dict[str, Any] | None) -> tuple[Diagn
         raise TypeError(f"{target['function']} must be callable, found {type(found).__name__}")
     needs = getattr(found, "needs", None) or getattr(module, "NEEDS", None)
     if settings is not None:
+        if prepare := getattr(module, "prepare", None):
+            prepare(settings)  # once, not in the process of each case
         found = functools.partial(found, settings=settings)
     return found, needs
 

@@ -14,6 +14,7 @@ import pytest
 
 from cases.bundle import PACKAGED, Suite
 from cases.errors import InputError
+from harness.child.diagnoser import load as load_diagnoser
 from harness.diagnosers.features import Facts
 from harness.diagnosers.features.traces import Coverage
 from harness.diagnosers.forest import (
@@ -22,6 +23,7 @@ from harness.diagnosers.forest import (
     diagnose,
     likely_candidates,
     second_faults,
+    trained,
 )
 from harness.diagnosers.forest.columns import case_row
 from harness.diagnosers.forest.model import SHIPPED, Forest, load, save
@@ -82,6 +84,17 @@ def test_file_gives_the_same_answers(forest: Forest, samples: list[Sample], tmp_
     case = samples[0].seen.facts.case
     assert diagnose(case, {"model": str(path)}) == answer(samples[0].seen, forest)
     assert load(path).suite == forest.suite
+
+
+def test_file_is_read_once_and_not_for_each_case(forest: Forest, tmp_path: Path) -> None:
+    path = tmp_path / "own.skops"
+    save(forest, path)
+    target = {"search": [], "module": "harness.diagnosers.forest", "function": "diagnose"}
+    trained.cache_clear()
+    load_diagnoser(target, {"model": str(path)})
+    assert trained.cache_info().currsize == 1
+    path.unlink()
+    assert trained(str(path)).suite == forest.suite
 
 
 def test_another_feature_version_is_refused(forest: Forest, tmp_path: Path) -> None:

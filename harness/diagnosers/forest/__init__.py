@@ -40,6 +40,11 @@ def diagnose(case: Case, settings: Settings) -> Diagnosis:
     return answer(observe(case), trained(settings["model"]))
 
 
+def prepare(settings: Settings) -> None:
+    """Read the forest before the first case comes."""
+    trained(settings["model"])
+
+
 @lru_cache(maxsize=1)
 def trained(path: str) -> Forest:
     """Read a forest once a process."""
