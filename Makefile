@@ -14,14 +14,14 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.base: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[track]'
+	$(BIN)/python -m pip install --quiet -e '.[track,sim]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@ $(VENV)/.base
 
-setup: $(VENV)/.base ## Install the command with MLflow into .venv (no torch)
+setup: $(VENV)/.base ## Install the command with MLflow and numba into .venv (no torch)
 
 setup-dev: $(VENV)/.dev ## Install what recording, tests and checks need (torch for CPU included)
 

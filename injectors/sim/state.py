@@ -131,9 +131,7 @@ def given(conditions: Conditions, expected: dict[str, tuple[int, ...]]) -> Given
     """Take a step's conditions; raises ValueError for an array of another shape."""
     found = {}
     for name, shape in expected.items():
-        value = getattr(conditions, name)
-        if value.dtype != np.int64 or not (value.flags.c_contiguous and value.flags.writeable):
-            value = np.require(value, np.int64, ["C", "W"])
+        value = np.require(getattr(conditions, name), np.int64, ["C", "W"])
         if value.shape != shape:
             raise ValueError(f"{name} must be of shape {shape}, got {value.shape}")
         found[name] = value
