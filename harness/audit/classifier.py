@@ -56,7 +56,7 @@ def separation(
     if len(mixed) < 2:
         return None
     rng = np.random.default_rng(seed)
-    smoother = _held_out(_design(features), groups)
+    smoother = _held_out(design(features), groups)
     labels = np.vstack([positive, *_permuted(positive, groups, rng)]).astype(float)
     scores = labels @ smoother.T
     within, weights = _within_auc(scores, labels, groups, mixed)
@@ -84,7 +84,8 @@ def auc(scores: Floats, positive: NDArray[np.bool_]) -> float:
     return float(np.mean((difference > 0) + 0.5 * (difference == 0)))
 
 
-def _design(features: pd.DataFrame) -> Floats:
+def design(features: pd.DataFrame) -> Floats:
+    """Columns of mean 0 and spread 1, (cases, columns): numbers by rank, texts one-hot."""
     numeric = features.select_dtypes("number").astype(float)
     texts = features.drop(columns=list(numeric.columns)).astype(str)
     # Ranks instead of values: a leak is found whatever its scale, and no outlier rules the fit.

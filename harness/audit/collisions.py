@@ -26,12 +26,12 @@ from cases.bundle import RunData
 from cases.kineto import parse_trace
 from cases.table_files import to_frame
 from cases.tables import to_arrow
-from harness.audit.classifier import BOOTSTRAPS, ONE_SIDED, auc
+from harness.audit.classifier import BOOTSTRAPS, ONE_SIDED, RIDGE, Floats, auc, design
 from harness.audit.tells import TIMES
 from injectors.sim.collisions import Seen
 
 LIMIT = 0.65  # what the upper bound of an undecidable pair's AUC must stay below
-FOLDS, TREES, LEAF, RIDGE = 5, 200, 3, 1.0
+FOLDS, TREES, LEAF = 5, 200, 3
 NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -93,34 +93,30 @@ def _compare(
     numbers = table.loc[:, table.nunique(dropna=False) > 1].astype(float)
     filled = numbers.fillna(-1.0)
     forest = RandomForestClassifier(TREES, min_samples_leaf=LEAF, random_state=seed)
-    linear = RidgeClassifier(alpha=RIDGE * len(filled.columns))
-    by_forest = _held_out(forest, "predict_proba", filled, positive, groups)[:, 1]
-    ranks = (filled.rank() - (len(filled) + 1) / 2) / (filled.rank().std(ddof=0))
-    by_line = _held_out(linear, "decision_function", ranks, positive, groups)
+    chances = _held_out(forest, filled.to_numpy(), positive, groups, "predict_proba")[:, 1]
+    ranks = design(filled)
+    linear = RidgeClassifier(alpha=RIDGE * ranks.shape[1])
+    sides = _held_out(linear, ranks, positive, groups, "decision_function")
     return Collision(
         first=first,
         second=second,
         groups=len(np.unique(groups)),
-        forest=auc(by_forest, positive),
-        forest_high=_bound(by_forest, positive, groups, seed),
-        linear=auc(by_line, positive),
-        linear_high=_bound(by_line, positive, groups, seed),
+        forest=auc(chances, positive),
+        forest_high=_bound(chances, positive, groups, seed),
+        linear=auc(sides, positive),
+        linear_high=_bound(sides, positive, groups, seed),
         tell=_best_tell(filled, positive),
     )
 
 
 def _held_out(
-    model: Any,
-    method: str,
-    x: pd.DataFrame,
-    positive: NDArray[np.bool_],
-    groups: NDArray[np.str_],
-) -> NDArray[np.float64]:
+    model: Any, x: Floats, positive: NDArray[np.bool_], groups: NDArray[np.str_], method: str
+) -> Floats:
     """What a model says of cases whose groups it never saw."""
     from sklearn.model_selection import GroupKFold, cross_val_predict
 
     folds = GroupKFold(FOLDS)
-    found = cross_val_predict(model, x.to_numpy(), positive, groups=groups, cv=folds, method=method)
+    found = cross_val_predict(model, x, positive, groups=groups, cv=folds, method=method)
     return np.asarray(found)
 
 

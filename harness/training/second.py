@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.diagnosers.features.arrays import Floats
-from harness.diagnosers.forest.columns import case_row
+from harness.diagnosers.forest.columns import by_class, case_row
 from harness.diagnosers.forest.second import others, rows
 from harness.training.causes import cause_trees
 from harness.training.samples import Sample
@@ -54,8 +54,7 @@ def grow_second(faulty: Sequence[Sample], features: Sequence[str]) -> Any:
             if sample.seen.rules:
                 first = sample.seen.rules[0].cause
                 found = others(sample.seen, first)
-                named = dict(zip(trees.classes_.tolist(), share.tolist(), strict=True))
-                weighed.append(rows(found, named, first, alone, echoes))
+                weighed.append(rows(found, by_class(trees, share), first, alone, echoes))
                 true = {fault.cause for fault in sample.label.faults}
                 right += [rule.cause in true for _, rule in found]
     if len(set(right)) < 2:

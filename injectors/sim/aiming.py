@@ -102,9 +102,10 @@ def nearest(dial: Dial, target: float, slowdown_of: Slowdown) -> tuple[Arm, floa
             best = middle, found
         if abs(best[1] - target) <= CLOSE * target:
             break
-        mild, low, strong, high = (
-            (middle, found, strong, high) if found < target else (mild, low, middle, found)
-        )
+        if found < target:
+            mild, low = middle, found
+        else:
+            strong, high = middle, found
     return best
 
 
@@ -114,8 +115,8 @@ def between(mild: Arm, strong: Arm, share: float | None = None) -> Arm:
     Without a share numbers are at their geometric mean.
 
     >>> arms = [Arm(fault="gpu_noisy_neighbor", parameters={"processes": n}) for n in (1, 9)]
-    >>> between(*arms).parameters, between(*arms, 0.25).parameters
-    ({'processes': 3}, {'processes': 3})
+    >>> between(*arms).parameters, between(*arms, 0.5).parameters
+    ({'processes': 3}, {'processes': 5})
     """
     found = {
         name: _middle(value, strong.parameters[name], share)

@@ -32,12 +32,12 @@ COLLECTIVE_TIMES: Columns = {"collectives": ("created_ns", "started_ns", "comple
 GPU_STATE: Columns = {
     "gpu": ("sm_clock_mhz", "temperature_c", "event_reasons", "power_w", "power_limit_w")
 }
+SHARES = ("utilization_percent", "memory_utilization_percent")
 GPU_USE: Columns = {
     "gpu": (
         "processes",
         "memory_used_bytes",
-        "utilization_percent",
-        "memory_utilization_percent",
+        *SHARES,
         "pcie_tx_bytes_per_s",
         "pcie_rx_bytes_per_s",
     )
@@ -45,7 +45,6 @@ GPU_USE: Columns = {
 GPU_TRAFFIC: Columns = {
     "gpu": ("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s", "nvlink_tx_bytes", "nvlink_rx_bytes")
 }
-GPU_SHARES: Columns = {"gpu": ("utilization_percent", "memory_utilization_percent")}
 
 
 def _whole(run: RunData, tables: Collection[str]) -> RunData:
@@ -137,7 +136,7 @@ def no_baseline_single_gpu(run: RunData) -> RunData:
     Of the steps the mean: heat and limits come and go, a slow device is always slow. Arithmetic
     waits for the clock and memory does not, so the shares of both would tell by how much it fell.
     """
-    return without(without(overall(run), GPU_STATE), GPU_SHARES)
+    return without(overall(run), {"gpu": (*GPU_STATE["gpu"], *SHARES)})
 
 
 def everything_changed_together(run: RunData) -> RunData:

@@ -19,7 +19,7 @@ from cases.case import Case
 from cases.schema import Diagnosis, Finding, Locus, Scope
 from harness.diagnosers.features.arrays import Floats
 from harness.diagnosers.features.places import locate
-from harness.diagnosers.forest.columns import case_row, rank_rows
+from harness.diagnosers.forest.columns import by_class, case_row, rank_rows
 from harness.diagnosers.forest.model import Forest, load
 from harness.diagnosers.forest.observe import OF_VERDICT, Observed, observe
 from harness.diagnosers.forest.second import WORTH_SAYING, others, rows
@@ -86,9 +86,8 @@ def decide(seen: Observed, forest: Forest, verdicts: Floats, causes: Floats) -> 
 
 def votes(seen: Observed, forest: Forest, causes: Floats) -> dict[str, float]:
     """Shares of causes: the trees', and beside them the first rule that holds."""
-    known = forest.cause.classes_.tolist()
     trust = forest.trust if seen.rules else 0.0
-    shares = {name: (1 - trust) * float(s) for name, s in zip(known, causes, strict=True)}
+    shares = {name: (1 - trust) * s for name, s in by_class(forest.cause, causes).items()}
     for rule in seen.rules[:1]:
         shares[rule.cause] = shares.get(rule.cause, 0.0) + trust
     return shares
@@ -101,8 +100,7 @@ def second_faults(
     found = others(seen, first)
     if not found or forest.second is None or seen.values["on_gpu"] not in forest.on_gpu:
         return []
-    known = dict(zip(forest.cause.classes_.tolist(), causes.tolist(), strict=True))
-    weighed = rows(found, known, first, forest.alone, forest.echoes)
+    weighed = rows(found, by_class(forest.cause, causes), first, forest.alone, forest.echoes)
     likely = forest.second.predict_proba(weighed)[:, 1].tolist()
     named = [(rule.cause, p) for (_, rule), p in zip(found, likely, strict=True)]
     return sorted((one for one in named if one[1] >= WORTH_SAYING), key=lambda one: -one[1])

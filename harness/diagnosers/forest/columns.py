@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,11 @@ def rank_rows(seen: Observed, names: Sequence[str]) -> Floats:
     """One row a rank."""
     values = seen.ranks.reindex(columns=list(names)).to_numpy(dtype=np.float64)
     return np.clip(np.where(np.isinf(values), np.nan, values), -LIMIT, LIMIT)
+
+
+def by_class(classifier: Any, shares: Floats) -> dict[str, float]:
+    """Name the share that a classifier gives each of its classes, (classes,)."""
+    return dict(zip(classifier.classes_.tolist(), shares.tolist(), strict=True))
 
 
 def _absent(name: str) -> float:

@@ -73,7 +73,7 @@ def save(forest: Forest, path: Path) -> None:
 
     content = {field.name: getattr(forest, field.name) for field in fields(forest)}
     content |= {"format": FORMAT, "sklearn": sklearn.__version__}
-    write_bytes(path, _skops().dumps(content, compression=zipfile.ZIP_DEFLATED, compresslevel=9))
+    write_bytes(path, _skops().dumps(content, compression=zipfile.ZIP_LZMA))
 
 
 def load(path: Path) -> Forest:

@@ -105,7 +105,7 @@ def test_the_search_is_short_and_ends_near_whatever_the_curve(
         return curve(arm)
 
     found = nearest(dial, target, counted)[1]
-    assert len(asked) <= 11
+    assert len(asked) <= 8
     assert found == pytest.approx(target, rel=0.001)
 
 
