@@ -120,6 +120,21 @@ def test_what_is_no_forest_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "text.skops")
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("at", [0.1, 0.3, 0.5, 0.7, 0.9, 0.999])
+def test_a_damaged_file_is_refused(at: float, compression: int, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.skops"
+    with zipfile.ZipFile(SHIPPED) as whole, zipfile.ZipFile(path, "w", compression) as copy:
+        for name in whole.namelist():
+            copy.writestr(name, whole.read(name))
+    data = bytearray(path.read_bytes())
+    begin = int(at * len(data)) - 100
+    data[begin : begin + 100] = bytes(100)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"damaged\.skops: must"):
+        load(path)
+
+
 def test_threshold_silences(forest: Forest, samples: list[Sample]) -> None:
     said = answer(samples[0].seen, replace(forest, threshold=1.0))
     assert said.verdict == "abstain" and said.candidates[0] == samples[0].label.faults[0].cause

@@ -67,6 +67,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tells", action="store_true", help="Name the most telling feature, too.")
     asked = parser.parse_args()
+    if strangers := sorted({*asked.patterns} - {*JOBS}):
+        parser.error(f"patterns must be of {sorted(JOBS)}, found {strangers}")
     for pattern in asked.patterns:
         for found in study(pattern, asked.groups, asked.seed):
             tell = f"  {found.tell[1]:.2f} {found.tell[0]}" if asked.tells else ""

@@ -6,7 +6,9 @@ which only the types of `TRUSTED` are made; any other is refused.
 
 from __future__ import annotations
 
+import lzma
 import zipfile
+import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,16 @@ SHIPPED = Path(__file__).with_name("model.skops")
 TRAIN = "evalharness train forest --suite simulated_core --out FILE, then -d forest:FILE"
 # Beyond what skops makes by itself (scikit-learn's public estimators, numpy's arrays).
 TRUSTED: tuple[str, ...] = ("sklearn.tree._tree.Tree",)
+# What the libraries raise for a file that is no forest's, or was damaged.
+DAMAGED = (
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    KeyError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,7 @@ def load(path: Path) -> Forest:
     try:
         unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED))
         content = {} if unknown else skops.loads(data, trusted=list(TRUSTED))
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+    except DAMAGED as error:
         must = f"must be a file that `train forest` wrote ({error})"
         raise InputError(must, where=path) from None
     if unknown:
